@@ -257,8 +257,11 @@ def test_old_gradients_are_gone_when_the_graph_runs():
     compiled, x = framejit.compile(step, backend=backend, fullgraph=True), torch.ones(3, 4)
     for _ in range(3):
         compiled(x, 1)
-    for _ in range(2):
+    for _ in range(3):
         compiled(x, torch.tensor([1, 2]))
-    # Where the graph may raise, the program may have to run once more.
-    assert alive == [[False, False]] * 3 + [[True, True]] * 2
+    # Where the graph may raise, the program may have to run once more: the first time.
+    assert alive == [[False, False]] * 3 + [[True, True]] + [[False, False]] * 2
     assert all(p.grad is not None for p in model.parameters())
+    with pytest.raises(IndexError):
+        compiled(x, torch.tensor([1, 5]))
+    assert all(p.grad is None for p in model.parameters())

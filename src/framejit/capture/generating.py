@@ -67,11 +67,15 @@ def _recovery(
     # What was only drawn can be drawn again (`Recovery.random`), small inputs are put back.
     again = bool(call.care.saved) or not (builder.mutated_inputs or builder.exchanges)
     first_effect = builder.first_effect()
+    settled = None
     if first_effect is not None and not again:
         deoptimise = UnlessWritten(deoptimise, call.module, first_effect, first)
+        if first is not None and call.compiled not in (call.module, call.module.forward):
+            settled = first.is_settled
     if opens_hooks(call.module):
         restore.append((close_all_hooks, (), call.module))
-    return Recovery(deoptimise, raises, random=builder.draws_random and again, restore=restore)
+    random = builder.draws_random and again
+    return Recovery(deoptimise, raises, random, restore, settled)
 
 
 def _position(frame: Frame, outcome: Returned | Broken) -> Position:
@@ -95,8 +99,13 @@ class FirstResult:
         #: as they were before.
         self.written = written
         self.undone = False
+        self.settled = False
         self.count = len(module.graph.output_node().args[0])  # type: ignore[arg-type]
         self.namespace = namespace
+
+    def is_settled(self) -> bool:
+        """Has it been right once? From then on a compiled graph that raises cannot run again."""
+        return self.settled
 
     def __call__(self, *inputs: Any) -> Any:
         written = [inputs[position] for position in self.written]
@@ -114,6 +123,7 @@ class FirstResult:
         if given and self.count:
             wanted = f"a tuple or list of {self.count}, the outputs of the graph"
             raise WrongResult(f"what it compiled returned a {given}, not {wanted}")
+        self.settled = True
         if self.namespace.get(GRAPH) is self:  # what was compiled meanwhile may be there
             self.namespace[GRAPH] = self.run
         return results

@@ -46,6 +46,8 @@ from framejit.values.objects.local_classes import is_anonymous
 from framejit.values.torch.tensors import TensorValue
 
 GRAPH = "fj:graph"
+#: `Recovery.settled`.
+SETTLED = "fj:settled"
 _INPUTS = "fj:inputs"
 #: From this many inputs on, the graph gets them in a tuple that the native dispatch fills: passing
 #: them through the generated function would cost more than checking them.
@@ -69,6 +71,8 @@ class Recovery(NamedTuple):
     random: bool
     #: Torch's global state that the graph changes: setter, what it selects, value at the start.
     restore: list[tuple[Any, tuple[Any, ...], Any]]
+    #: Whether it is known by now that the segment cannot run again, if that may come to be so.
+    settled: Callable[[], bool] | None = None
 
 
 #: Line, last line, column, last column.
@@ -159,6 +163,9 @@ class Draft:
                     body.insert(0, ast.Assign([before], call(out.helper("random_state"))))
                 if not recovery.raises:
                     body = [*self.before, *body]
+                elif recovery.settled is not None and self.before:
+                    out.namespace[SETTLED] = recovery.settled
+                    body.insert(0, ast.If(call(name(SETTLED)), self.before, []))
         for node in body:
             _place(node, first)
         for node in (*out.statements, self.exit):

@@ -120,10 +120,6 @@ class GraphBuilder(Recording):
         node = self.graph.create_node("get_attr", unique, (), {})
         return self._add(node, module, self.recorded).node
 
-    def replace_module(self, node: _Node, module: torch.nn.Module) -> None:
-        """A nested graph that was not known yet when its node was made."""
-        self.modules[str(node.target)] = self.operations[node].example = module
-
     def call_function(
         self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[_Node, Any]:

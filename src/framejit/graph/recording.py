@@ -157,6 +157,10 @@ class Recording:
         """The node's value with fake tensors in place of examples."""
         return lower(self.example(node))
 
+    def replace_module(self, node: _Node, module: torch.nn.Module) -> None:
+        """A nested graph that was not known yet when its node was made."""
+        self.modules[str(node.target)] = self.operations[node].example = module
+
     def origin(self, node: _Node) -> _Node:
         """The first node whose value is this very tensor: operations may return an operand, such as
         a copy that is not needed, or what is given as ``out=``."""

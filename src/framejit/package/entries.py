@@ -22,7 +22,7 @@ from framejit import native, tensor_file
 from framejit.bytecode.continuations import FramePoint
 from framejit.capture.generating import UnlessWritten
 from framejit.capture.graphs import GraphCall
-from framejit.codegen.function import GRAPH
+from framejit.codegen.function import GRAPH, SETTLED
 from framejit.codegen.runtime import HELPERS, raise_again
 from framejit.compiled_frame import CompiledFrame
 from framejit.compiler import Break, Compiler
@@ -49,7 +49,8 @@ from framejit.package.graphs import (
 from framejit.source import Fact, Source
 
 _DEOPTIMISE = "fj:deoptimise"
-_OWN_NAMES = frozenset({GRAPH, _DEOPTIMISE, "__builtins__", "__name__"})
+
+_OWN_NAMES = frozenset({GRAPH, SETTLED, _DEOPTIMISE, "__builtins__", "__name__"})
 #: Accessors whose key is data; the keys of the others are plain numbers or nothing.
 _KEYED = frozenset({"item", "call", "attr", "type_attr"})
 
@@ -535,6 +536,9 @@ class _Bound:
         if self.data["graph"] is not None:
             again = raise_again if self.data["writes"] else compiler.deoptimise(self.compiled)
             namespace[_DEOPTIMISE] = again
+            namespace[SETTLED] = functools.partial(
+                bool, True
+            )  # asked of what writes only, which never runs again
             namespace[GRAPH] = self._graph(captures)
         return types.FunctionType(code, namespace, code.co_name)
 

@@ -174,6 +174,10 @@ class Effects:
         self.torch_function.state = state
         self.changes.note()
 
+    def note_watching(self) -> None:
+        """A hook that is traced later was put in place, or taken away."""
+        self.changes.note()
+
     def open(self, hooks: Hooks) -> None:
         """Hooks on saved tensors are opened."""
         self.hooks.append(hooks)

@@ -118,7 +118,7 @@ class WatchHandle(Declared):
     def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if self.watching in self.watched.hooks:
             self.watched.hooks.remove(self.watching)
-            space.effects.changes.note()
+            space.effects.note_watching()
         return _NONE
 
 
@@ -131,7 +131,7 @@ def watch(
     watched = space.effects.watched.setdefault(tensor.node, Watched(tensor, step, []))
     watching = Watching(hook, of_node)
     watched.hooks.append(watching)
-    space.effects.changes.note()
+    space.effects.note_watching()
     return WatchHandle(watched, watching, space.step)
 
 
