@@ -11,26 +11,50 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 Graph = Callable[..., Any]
+
+
+def elements_of(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """The tensors in whose memory the elements lie: itself, or what it is made of."""
+    if type(tensor) is torch.Tensor or not is_traceable_wrapper_subclass(tensor):
+        return [tensor]
+    with torch._C.DisableTorchFunctionSubclass():
+        parts = [getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]]
+    tensors = [part for part in parts if isinstance(part, torch.Tensor)]
+    return [element for part in tensors for element in elements_of(part)]
 
 
 def sharing(
     tensors: Iterable[tuple[int, torch.Tensor]], written: frozenset[int]
 ) -> tuple[Any, ...]:
-    """Which numbered ``tensors`` share memory with one of ``written``, and where they start."""
-    groups: dict[int, dict[int, torch.Tensor]] = {}
+    """Which numbered ``tensors`` share memory with one of ``written``, and where they start: each
+    position with the offset, and with its number where a tensor is made of several."""
+    groups: dict[Any, dict[tuple[int, int], torch.Tensor]] = {}
     for position, tensor in tensors:
-        try:
-            key = tensor.untyped_storage()._cdata
-        except (NotImplementedError, RuntimeError):  # sparse tensors and the like have no storage
-            key = -1 - position
-        groups.setdefault(key, {})[position] = tensor
+        for number, element in enumerate(elements_of(tensor)):
+            try:
+                key: Any = element.untyped_storage()._cdata
+            except (NotImplementedError, RuntimeError):  # sparse ones and the like have no storage
+                key = position, number
+            groups.setdefault(key, {})[position, number] = element
     return tuple(
-        tuple((position, tensor.storage_offset()) for position, tensor in members.items())
+        tuple(
+            (position, one.storage_offset(), *([number] if number else []))
+            for (position, number), one in members.items()
+        )
         for members in groups.values()
-        if len(members) > 1 and not written.isdisjoint(members)
+        if len(members) > 1 and not written.isdisjoint(position for position, _ in members)
     )
+
+
+def share_parts(tensors: list[torch.Tensor], written: frozenset[int]) -> bool:
+    """Does a part of one that is made of others share memory with another part or tensor, and is
+    one of them ``written``?"""
+    made = {i for i, one in enumerate(tensors) if is_traceable_wrapper_subclass(one)}
+    found = sharing(enumerate(tensors), written) if made else ()
+    return any(not made.isdisjoint(place[0] for place in group) for group in found)
 
 
 def overlap(tensors: list[torch.Tensor], written: frozenset[int]) -> bool:
@@ -69,6 +93,11 @@ class Watch(NamedTuple):
     foreign: bool  # memory that torch has not allocated
 
 
+def _is_one(tensors: list[torch.Tensor]) -> bool:
+    """Are the elements of all of them in one tensor?"""
+    return len(tensors) < 2 and all(len(elements_of(tensor)) < 2 for tensor in tensors)
+
+
 def aliases_to_watch(
     inputs: list[Any], written: list[int], fixed: list[bool], varying: list[bool]
 ) -> Watch | None:
@@ -81,7 +110,7 @@ def aliases_to_watch(
     """
     symbols = len(inputs) - len(fixed)
     inputs = inputs[symbols:]
-    if not written or len(inputs) < 2 or all(fixed):
+    if not written or _is_one(inputs) or all(fixed):
         return None
     wanted = frozenset(written)
     free = [position for position, known in enumerate(fixed) if not known]
@@ -89,7 +118,7 @@ def aliases_to_watch(
         watched = [*free, *[p for p in written if fixed[p]]]
     else:
         watched = list(range(len(inputs)))
-    if len(watched) < 2:
+    if _is_one([inputs[position] for position in watched]):
         return None
     where = frozenset(index for index, position in enumerate(watched) if position in wanted)
     known = [(index, inputs[p]) for index, p in enumerate(watched) if not varying[p]]

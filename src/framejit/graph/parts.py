@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 import torch.fx
 
+from .aliasing import share_parts
 from .builder import GraphBuilder
 from .differentiation import ancestors, used_up
 from .global_state import set_determinism
@@ -123,9 +124,12 @@ def _in_one_part(within: set[_Node], parts: list[list[_Node]]) -> bool:
 def _inseparable(builder: GraphBuilder) -> bool:
     """Does an input that is written to lie in the memory of another one that autograd, or its
     dtype, keeps apart from it? AOTAutograd has no tensor that it could take both for views of.
-    Nor can it make a result that is a view of one which overlaps another in part."""
+    Nor can it make a result that is a view of one which overlaps another in part, nor does it know
+    of parts of tensors that share memory."""
     used, mutated = builder.used_inputs, set(builder.mutated_inputs)
     tensors = [builder.inputs[index] for index in used]
+    if share_parts(tensors, frozenset(i for i, index in enumerate(used) if index in mutated)):
+        return True
     training = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     memories = [memory_of(tensor) for tensor in tensors]
     for index, one, memory in zip(used, tensors, memories, strict=True):
