@@ -4,9 +4,12 @@ import data_parallel
 import pytest
 import torch
 import torch.distributed as dist
+from torch import nn
+from torch._functorch.aot_autograd import make_boxed_func as boxed
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 import framejit
+from framejit.backends.aot import aot_autograd
 from framejit.report import events
 
 WAYS = ["outside", "inside"]
@@ -115,6 +118,48 @@ def _hooked(rank, how):
 @pytest.mark.parametrize("how", WAYS)
 def test_communication_hooks(ranks, how):
     assert ranks.run(_hooked, how) == [(1, 0)] * 2
+
+
+def _overlapped(rank, how):
+    """What happens in a step, when the reducer knows in which order gradients come."""
+    happened = []
+
+    def noting(module, inputs):
+        def backward(*arguments):
+            happened.append("backward")
+            return module.forward(*arguments)
+
+        return boxed(backward)
+
+    def exchanges(state, bucket):
+        happened.append("exchange")
+        return default_hooks.allreduce_hook(None, bucket)
+
+    backend = aot_autograd(lambda module, inputs: boxed(module.forward), noting)
+    options = {"bucket_cap_mb": 0.015}  # of layers of 16 KiB
+    left, steps = [], []
+    for way in ("plain", how):
+        model = data_parallel.wrapped(
+            lambda: data_parallel.blocks(width=64), way, backend, **options
+        )
+        model.register_comm_hook(None, exchanges)
+        for step in range(3):
+            happened.clear()
+            x, y = data_parallel.batch(step, width=64)
+            nn.functional.mse_loss(model(x), y).backward()
+        steps.append(list(happened))
+        left.append([parameter.grad.clone() for parameter in model.parameters()])
+    torch.testing.assert_close(left[1], left[0])
+    return steps
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_gradients_are_exchanged_while_others_are_computed(ranks, how):
+    """Of one graph, where several buckets are."""
+    for plain, compiled in ranks.run(_overlapped, how):
+        assert plain == ["exchange"] * 3
+        assert compiled[:2] == ["backward", "exchange"] and compiled.count("backward") == 3
+        assert ("backward", "backward") not in zip(compiled, compiled[1:], strict=False)
 
 
 def _whole_steps(rank, backend):

@@ -26,6 +26,7 @@ from framejit.backends.saved_hooks import (
 from framejit.capture.tracing import Trace
 from framejit.exc import BackendCompilerFailed
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
+from framejit.graph.buckets import bucketed_parts
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.differentiation import TARGETS, UsedUp, with_spent
 from framejit.graph.gradients import (
@@ -148,7 +149,8 @@ def finish_graph(trace: Trace) -> Graph:
     as_it_is = isinstance(trace.outcome, Broken) and trace.outcome.as_it_is
     if opens_hooks(module) or trace.around is not None:  # they may save what is written
         as_it_is = as_it_is or builder.reads_what_it_writes()
-    module.meta[PARTS] = [] if as_it_is else independent_parts(builder, module)
+    parts = [] if as_it_is else independent_parts(builder, module)
+    module.meta[PARTS] = bucketed_parts(builder, module) if parts is None else parts
     recordings = trace.space.task.recordings
     if recordings is not None and module.meta[PARTS] is None and not opens_hooks(module):
         if repeats := recordings.repeats():

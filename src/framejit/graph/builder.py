@@ -66,6 +66,8 @@ class GraphBuilder(Recording):
         self.world = FakeWorld(symbols)
         #: Is there an operation that may raise inside a ``try``?
         self.tried = False
+        #: If gradients are exchanged with other processes: after how many bytes (`buckets`).
+        self.bucket_limits: tuple[int, ...] = ()
         #: Is a result tested, and the program run again as plain Python if it is not as expected?
         self.checked = False
 

@@ -69,27 +69,52 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     # Several results may become parts, and any view of an input the result of one.
     if switches and several and _views_late(builder, {*builder.operations}, of_inputs=True):
         return []
-    transformed = any(one.transform is not None for one in builder.recorded)
     as_is = any(one.effect and one.node.target in _AS_THEY_ARE for one in builder.recorded)
-    if not (several or as_is) or builder.symbol_nodes.data_dependent or transformed:
-        return None
     component = _components(builder) if several else {}
-    if not (component or as_is):
+    calls = calls_of(builder, module) if component or as_is else None
+    if calls is None:
         return None
-    if module.graph.find_nodes(op="call_function", target=open_hooks):
-        return None
-    nodes = list(module.graph.nodes)
-    #: What every part that needs it makes for itself.
-    copied = {n for n in nodes if n.op == "get_attr"} | {*builder.symbol_nodes.computed.values()}
-    calls = [n for n in nodes if n.op.startswith("call") and n not in copied]
     found = _in_order(builder, calls, component)
-    if switches and _views_late(builder, _crossing(found), of_inputs=False):
+    if views_late_between(builder, module, found):
         return []
     if not _separable(builder, found) or not _exchange_in_order(builder, found):
         return None
     if not all(_in_one_part(within, found) for within in _differentiated(builder)):
         return []
-    return [_complete(builder, nodes, part, copied) for part in found]
+    return completed(builder, module, found)
+
+
+def calls_of(builder: GraphBuilder, module: torch.fx.GraphModule) -> list[_Node] | None:
+    """The operations of a finished graph that belong to one part each; None if it cannot be
+    divided."""
+    transformed = any(one.transform is not None for one in builder.recorded)
+    if builder.symbol_nodes.data_dependent or transformed:
+        return None
+    if module.graph.find_nodes(op="call_function", target=open_hooks):
+        return None
+    copied = _copied(builder, module)
+    return [n for n in module.graph.nodes if n.op.startswith("call") and n not in copied]
+
+
+def views_late_between(
+    builder: GraphBuilder, module: torch.fx.GraphModule, parts: list[list[_Node]]
+) -> bool:
+    """Does a part hand on a view that `_views_late` is about?"""
+    return _switches(module) and _views_late(builder, _crossing(parts), of_inputs=False)
+
+
+def completed(
+    builder: GraphBuilder, module: torch.fx.GraphModule, parts: list[list[_Node]]
+) -> list[Part]:
+    """Parts, each of these operations, with all that belongs to them."""
+    nodes, copied = list(module.graph.nodes), _copied(builder, module)
+    return [_complete(builder, nodes, part, copied) for part in parts]
+
+
+def _copied(builder: GraphBuilder, module: torch.fx.GraphModule) -> set[_Node]:
+    """What every part that needs it makes for itself."""
+    held = module.graph.find_nodes(op="get_attr")
+    return {*held, *builder.symbol_nodes.computed.values()}
 
 
 def _switches(module: torch.fx.GraphModule) -> bool:
@@ -307,9 +332,9 @@ def _dependencies(builder: GraphBuilder, calls: list[_Node]) -> dict[_Node, set[
         if operation.random:
             found.update([draw] if draw is not None else ())
             draw = node
-        written = {_memory(example) for example in operation.writes}
+        written = {memory_key(example) for example in operation.writes}
         used = [builder.operations[one] for one in (*node.all_input_nodes, node)]
-        for memory in written.union(_memory(e) for one in used for e in one.examples):
+        for memory in written.union(memory_key(e) for one in used for e in one.examples):
             if memory in writer:
                 found.add(writer[memory])
             if memory in written:
@@ -320,7 +345,8 @@ def _dependencies(builder: GraphBuilder, calls: list[_Node]) -> dict[_Node, set[
     return before
 
 
-def _memory(example: Example) -> int:
+def memory_key(example: Example) -> int:
+    """Identifies the memory that an example may share with others."""
     return id(example.group or example)
 
 
@@ -330,11 +356,11 @@ def _separable(builder: GraphBuilder, parts: list[list[_Node]]) -> bool:
     writers: dict[int, set[int]] = {}
     for node, own in number.items():
         for one in () if node.target in _AS_THEY_ARE else builder.operations[node].writes:
-            writers.setdefault(_memory(one), set()).add(own)
+            writers.setdefault(memory_key(one), set()).add(own)
     for node, own in number.items():
         if any(number.get(user, own) != own for user in node.users):
             example = builder.example(node)
-            if not isinstance(example, Example) or writers.get(_memory(example), {own}) != {own}:
+            if not isinstance(example, Example) or writers.get(memory_key(example), {own}) != {own}:
                 return False
     return True
 

@@ -19,6 +19,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.nn.parallel import DistributedDataParallel
 
 from framejit.exc import GraphBreak
+from framejit.graph.buckets import bucket_limits
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Declared, Kwargs, Value
 from framejit.values.core.constants import PURE_TYPES, ConstantValue, wrap_identity
@@ -79,6 +80,9 @@ def _is_available(space: Space, args: Args, kwargs: Kwargs) -> Value:
 
 @lookaside(DistributedDataParallel._inside_ddp_forward)
 def _inside_forward(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    module = args[0].realize().obj
+    if isinstance(module, DistributedDataParallel):
+        space.builder.bucket_limits = bucket_limits(module)
     return space.call(space.class_value(contextlib.nullcontext), [], {})
 
 
