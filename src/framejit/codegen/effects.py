@@ -38,6 +38,7 @@ from framejit.values.objects.instances import ObjectValue
 from framejit.values.stdlib.cached_functions import CacheHit
 from framejit.values.stdlib.process import ContextVarValue
 from framejit.values.torch.leaves import final_flag
+from framejit.values.torch.subclasses import SubclassValue
 from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.torch_functions import STATE
 from framejit.values.torch.wrappers import WrapperValue
@@ -174,6 +175,7 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ContextVarValue: _write_context,
     ClassValue: _write_class,
     TensorValue: _write_tensor,
+    SubclassValue: _write_tensor,
     WrapperValue: _write_tensor,
     StartedIterator: _write_iterator,
     CacheHit: _write_cache_hit,

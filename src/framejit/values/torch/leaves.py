@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass_type
 
 from framejit.exc import GraphBreak
 from framejit.graph.gradients import differentiable_reach
@@ -20,6 +21,7 @@ from framejit.values.core.constants import ConstantValue
 from framejit.values.core.effects import Graded
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
+from framejit.values.torch.subclasses import SubclassValue
 from framejit.values.torch.tensors import TensorValue, tensor_call
 
 
@@ -62,6 +64,8 @@ def _switch(space: Space, tensor: TensorValue, wanted: bool) -> TensorValue:
 
 def _is_existing_leaf(space: Space, tensor: TensorValue) -> bool:
     plain = tensor.source is not None and tensor.cls is type(tensor.obj)
+    if type(tensor) is SubclassValue and not tensor.leaves_functions_alone():
+        return False  # its override would be asked again after the graph
     return plain and space.truth(space.now(tensor.getattr(space, "is_leaf")))
 
 
@@ -128,6 +132,8 @@ def assign_gradient(space: Space, tensor: TensorValue, value: Value) -> None:
     made = tensor.obj is None and tensor.keeps_gradients(space)
     if not (made or (tensor.source and tensor.cls is type(tensor.obj))):
         raise GraphBreak("FJ0112", "assigning the gradient of a result of an operation")
+    if type(tensor) is SubclassValue and not tensor.has_gradient():
+        raise GraphBreak("FJ0112", f"assigning the gradient of a {tensor.describe()}")
     if not value.is_none():
         _check_gradient(tensor, value)
     tensor.assigned_grad = value
@@ -145,7 +151,7 @@ def _check_gradient(tensor: TensorValue, value: Value) -> None:
     if not isinstance(value, TensorValue) or value is tensor:
         raise GraphBreak("FJ0112", f"assigning a {value.describe()} to the gradient of a tensor")
     own, given = tensor.metadata(), value.metadata()
-    wanted = torch.Tensor if tensor.is_plain else tensor.cls
+    wanted = tensor.cls if is_traceable_wrapper_subclass_type(tensor.cls) else torch.Tensor
     looks = [(tuple(m.shape), m.dtype, m.device, m.layout) for m in (own, given)]
     if str(looks[0]) != str(looks[1]) or given.requires_grad or value.cls is not wanted:
         raise GraphBreak("FJ0112", "assigning to a gradient a tensor that does not look like one")

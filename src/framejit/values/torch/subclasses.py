@@ -77,9 +77,21 @@ class SubclassValue(TensorValue):
         return space.generic_getattr(self, name)
 
     def _plain_attribute(self, space: Space, name: str) -> Result:
-        if name in ("grad", "_grad"):
+        if name == "_grad" or (name == "grad" and not self.has_gradient()):
             raise GraphBreak("FJ0113", f"the gradient of a {self.describe()}")
         return super().getattr(space, name)
+
+    def has_gradient(self) -> bool:
+        """Is its gradient the object that it has, and not one that its class makes of that?"""
+        return self.leaves_functions_alone()
+
+    def leaves_functions_alone(self) -> bool:
+        """Is ``__torch_function__`` of its class disabled, or that of `torch.Tensor`?"""
+        cls: Any = self.cls
+        usual: Any = torch.Tensor.__torch_function__
+        override = cls.__torch_function__
+        is_usual = getattr(override, "__func__", None) is usual.__func__
+        return is_usual or override is torch._C._disabled_torch_function_impl
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         self._check_plain(space, name, "__setattr__")
@@ -92,6 +104,9 @@ class SubclassValue(TensorValue):
             space.call_now(setter, [self, value])
             return
         result = accessed(space, self, name, value)
+        if result is None and name == "grad" and self.has_gradient():
+            space.assign_gradient(self, value.realize())
+            return
         if result is None:
             raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
         space.now(result)

@@ -107,25 +107,17 @@ class WrapperValue(SubclassValue):
                 return size_of(space, self, dim % len(self.metadata().shape))
         return super().call_method(space, name, args, kwargs)
 
-    def _plain_attribute(self, space: Space, name: str) -> Result:
-        if name == "grad" and self._has_gradient():
-            return TensorValue.getattr(self, space, name)
-        return super()._plain_attribute(space, name)
-
-    def _has_gradient(self) -> bool:
-        """Is its gradient the object that it has, and not one that its class makes of that?"""
+    def has_gradient(self) -> bool:
         cls: Any = self.cls
-        override = cls.__torch_function__
-        if override is _C._disabled_torch_function_impl:
+        if cls.__torch_function__ is _C._disabled_torch_function_impl:
             return True
-        usual: Any = torch.Tensor.__torch_function__
-        if getattr(override, "__func__", None) is not usual.__func__ or self.obj is None:
+        if not self.leaves_functions_alone() or self.obj is None:
             return False
         with _C.DisableTorchFunctionSubclass():
             return self.obj.grad is None or isinstance(self.obj.grad, self.cls)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        if name == "grad" and self._has_gradient():
+        if name == "grad" and self.has_gradient():
             space.assign_gradient(self, value.realize())
             return
         raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
