@@ -21,6 +21,7 @@ import framejit
 from framejit import native
 from framejit.audit.snapshot import Snapshot
 from framejit.report import events
+from threads import in_thread, in_threads
 
 STATE = {"calls": 0, "seen": []}
 TOTAL = 0
@@ -641,18 +642,12 @@ def test_threads():
             for _ in range(30):
                 assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
 
-    threads = [threading.Thread(target=work, args=(audit,)) for audit in audits]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, audits)
     for audit in audits:
         assert not audit.mismatches
         assert audit.calls + audit.skipped.total() == 30
     with framejit.audit() as outer, framejit.audit() as inner:
-        other = threading.Thread(target=compiled, args=(torch.ones(2),))
-        other.start()
-        other.join()
+        in_thread(compiled, torch.ones(2))
     assert (outer.calls, inner.calls) == (0, 1)
 
 
@@ -669,9 +664,7 @@ def test_blocks_that_overlap():
             steps[1].wait(60)
 
     def elsewhere():
-        thread = threading.Thread(target=compiled, args=(torch.ones(2),))
-        thread.start()
-        thread.join()
+        in_thread(compiled, torch.ones(2))
         return first.calls, second.calls
 
     thread = threading.Thread(target=other)
@@ -752,9 +745,7 @@ def test_all_threads_by_an_option():
     compiled = framejit.compile(lambda x: x + 1, backend="eager")
     with framejit.config.patch(audit=1.0):
         everywhere = audit_everywhere(1.0)
-        thread = threading.Thread(target=compiled, args=(torch.ones(2),))
-        thread.start()
-        thread.join()
+        in_thread(compiled, torch.ones(2))
         compiled(torch.ones(2))
     compiled(torch.ones(2))
     assert everywhere.calls == 2

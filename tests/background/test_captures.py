@@ -13,6 +13,7 @@ import weakref
 
 import pytest
 import torch
+from calling import MINUTES, until
 from torch import nn
 
 import framejit
@@ -21,8 +22,9 @@ from framejit.callables import compiled_function_of
 from framejit.graph import instalments
 from framejit.interpreter import limits
 from framejit.report import events
+from threads import in_threads
 
-MINUTES = 300
+pytestmark = pytest.mark.timeout(2 * MINUTES)
 #: More calls than there are pauses in the captures of these programs.
 MANY = 200
 
@@ -328,8 +330,11 @@ def test_states_of_the_calling_thread():
     compiled, x = compile_(function), torch.randn(2, 4)
     for number, block in enumerate(blocks(), 1):
         with block:
-            for _ in range(MANY):
-                same(compiled(x), function(x))
+            until(
+                lambda number=number: len(entries_of(compiled)) == number,
+                lambda: same(compiled(x), function(x)),
+            )
+            same(compiled(x), function(x))
         assert len(entries_of(compiled)) == number
         assert not is_going_on()
     variable.set(4)
@@ -339,10 +344,16 @@ def test_states_of_the_calling_thread():
 def test_calls_in_another_state_lend_time():
     linear, x = nn.Linear(4, 4), torch.randn(2, 4)
     compiled = compile_(lambda x: linear(x) + 1)
-    for call in range(3 * MANY):
-        with torch.set_grad_enabled(call % 2 == 0):
-            same(compiled(x), linear(x) + 1)
-    assert [entry.hits > 10 for entry in entries_of(compiled)] == [True, True]
+
+    def call():
+        for enabled in (True, False):
+            with torch.set_grad_enabled(enabled):
+                same(compiled(x), linear(x) + 1)
+
+    until(lambda: len(entries_of(compiled)) == 2, call)
+    before = [entry.hits for entry in entries_of(compiled)]
+    call()
+    assert [entry.hits for entry in entries_of(compiled)] == [hits + 1 for hits in before]
 
 
 def test_a_default_device():
@@ -439,13 +450,18 @@ def test_graph_breaks():
         return y.cos() + len(items)
 
     compiled, x = compile_(function), torch.randn(3)
-    for _ in range(200):
+
+    def call():
         same(compiled(x, [2.0, 3.0]), function(x, [2.0, 3.0]))
+
+    def all_is_captured():
+        with events.recording(events.CaptureStart, events.CallSkipped) as seen, events.following():
+            call()
+        return not seen and not is_going_on()
+
+    until(all_is_captured, call)
     compiler = compiled_function_of(compiled).compiler
     assert sum(len(frame.entries) for frame in compiler.frames()) >= 3
-    with events.recording(events.CaptureStart, events.CallSkipped) as seen, events.following():
-        same(compiled(x, [2.0, 3.0]), function(x, [2.0, 3.0]))
-    assert not seen
 
 
 def test_training():
@@ -475,10 +491,17 @@ def test_sizes_that_vary():
         return (x * x.shape[0]).sum(-1) + 1
 
     imports_are_over()
+
+    def call():
+        for size in range(2, 7):
+            x = torch.randn(size, 3)
+            same(compiled(x), function(x))
+
     compiled = compile_(function)
-    for call in range(120):
-        x = torch.randn(2 + call % 5, 3)
-        same(compiled(x), function(x))
+    until(lambda: len(entries_of(compiled)) == 2, call)
+    call()
+    assert framejit.wait(compiled, timeout=MINUTES)
+    call()
     assert len(entries_of(compiled)) == 2
 
 
@@ -568,11 +591,7 @@ def test_calls_from_many_threads():
             if not torch.equal(compiled(x), model(x)):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(6))
     assert not wrong
     assert framejit.wait(timeout=MINUTES)
     assert len(entries_of(compiled)) == 1

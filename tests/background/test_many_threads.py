@@ -2,16 +2,16 @@
 
 import itertools
 import random
-import sys
-import threading
 
 import pytest
 import torch
+from calling import MINUTES
 from torch import nn
 
 import framejit
 from framejit.callables import compiled_function_of
 from framejit.report import events
+from threads import in_threads
 
 THREADS = 8
 #: One entry each: a batch of one or of any other size, with and without gradients, by dtype.
@@ -29,29 +29,20 @@ class Net(nn.Module):
         return self.second(x).softmax(-1)
 
 
-class Caller(threading.Thread):
-    """Calls with random shapes, and compares with plain Python."""
-
-    def __init__(self, compiled, model, seed, count):
-        super().__init__(daemon=True)
-        self.compiled, self.model, self.count = compiled, model, count
-        self.random = random.Random(seed)
-        self.wrong = []
-
-    def run(self):
-        numbers = torch.Generator().manual_seed(self.random.randint(0, 1000))
-        for _ in range(self.count):
-            one, grad, dtype = variant = self.random.choice(VARIANTS)
-            size = 1 if one else self.random.randint(2, 20)
-            x = torch.randn(size, 8, generator=numbers).to(dtype)
-            try:
-                with torch.set_grad_enabled(grad):
-                    got, expected = self.compiled(x), self.model(x)
-                same = torch.allclose(got, expected, atol=1e-5)
-                if not same or got.requires_grad != grad or got.dtype != expected.dtype:
-                    self.wrong.append((*variant, size))
-            except Exception as error:  # told by the test, not by the thread
-                self.wrong.append(repr(error))
+def calls(compiled, model, seed, count):
+    """Calls with random shapes; those that differ from plain Python."""
+    chosen, wrong = random.Random(seed), []
+    numbers = torch.Generator().manual_seed(chosen.randint(0, 1000))
+    for _ in range(count):
+        one, grad, dtype = variant = chosen.choice(VARIANTS)
+        size = 1 if one else chosen.randint(2, 20)
+        x = torch.randn(size, 8, generator=numbers).to(dtype)
+        with torch.set_grad_enabled(grad):
+            got, expected = compiled(x), model(x)
+        same = torch.allclose(got, expected, atol=1e-5)
+        if not same or got.requires_grad != grad or got.dtype != expected.dtype:
+            wrong.append((*variant, size))
+    return wrong
 
 
 def call(compiled, one, grad, dtype):
@@ -72,24 +63,18 @@ def check(backend, count):
     compiled = framejit.compile(
         model, background=True, dynamic=True, backend=backend, recompile_limit=3 * len(VARIANTS)
     )
-    threads = [Caller(compiled, model, seed, count // THREADS) for seed in range(THREADS)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)
-    try:
-        with events.recording(
-            events.CaptureEnd, events.GraphPostponed, events.GraphCompiled, events.GraphReused
-        ) as seen:
-            for one in threads:
-                one.start()
-            for one in threads:
-                one.join()
+    with events.recording(
+        events.CaptureEnd, events.GraphPostponed, events.GraphCompiled, events.GraphReused
+    ) as seen:
+        wrong = in_threads(
+            lambda seed: calls(compiled, model, seed, count // THREADS), range(THREADS),
+            switching=1e-4, seconds=MINUTES,
+        )  # fmt: skip
+        assert framejit.wait(compiled)
+        for variant in VARIANTS:  # calls that came while another one captured
+            call(compiled, *variant)
             assert framejit.wait(compiled)
-            for variant in VARIANTS:  # calls that came while another one captured
-                call(compiled, *variant)
-                assert framejit.wait(compiled)
-    finally:
-        sys.setswitchinterval(interval)
-    assert [one.wrong for one in threads] == [[]] * THREADS
+    assert wrong == [[]] * THREADS
     captured = [e for e in seen if isinstance(e, events.CaptureEnd) and e.outcome == "compiled"]
     done = [e for e in seen if isinstance(e, (events.GraphCompiled, events.GraphReused))]
     postponed = [e for e in seen if isinstance(e, events.GraphPostponed)]

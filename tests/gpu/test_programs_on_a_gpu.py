@@ -5,7 +5,6 @@ import copy
 import subprocess
 import sys
 import textwrap
-import threading
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 import framejit
 from checking import CountingBackend, check
 from repeating import ALL, Regions, Stack
+from threads import in_threads
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 from test_zoo_models import MODELS, bert, compare_inference, compare_training, resnet18  # noqa: E402
@@ -202,11 +202,7 @@ def test_two_threads_with_streams_of_their_own():
                 if not torch.equal(compiled(x), model(x)):
                     failed.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(4))
     assert not failed
 
 

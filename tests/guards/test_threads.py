@@ -2,7 +2,6 @@
 
 import contextvars
 import os
-import sys
 import threading
 
 import pytest
@@ -11,6 +10,7 @@ import torch
 import framejit
 from checking import CountingBackend
 from framejit.backends.exclusive import exclusive
+from threads import in_thread, in_threads
 
 THREADS = 8
 SIZES = (1, 2, 3, 5)
@@ -24,29 +24,8 @@ def program(x, flag):
 
 
 def run_threads(work, count=THREADS):
-    """Run ``work(index)`` in ``count`` threads at once; their exceptions are raised here."""
-    errors, barrier = [], threading.Barrier(count)
-
-    def body(index):
-        barrier.wait()
-        try:
-            work(index)
-        except BaseException as error:  # noqa: BLE001 - raised below
-            errors.append(error)
-
-    threads = [threading.Thread(target=body, args=(i,), daemon=True) for i in range(count)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(timeout=100)
-            assert not thread.is_alive(), "deadlock"
-    finally:
-        sys.setswitchinterval(interval)
-    if errors:
-        raise errors[0]
+    """Run ``work(index)`` in ``count`` threads at once."""
+    in_threads(work, range(count), switching=1e-5)
 
 
 @pytest.mark.parametrize("calls", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -187,16 +166,6 @@ def test_one_model_is_trained_by_several_threads():
 
     run_threads(work)
     assert (len(forwards), len(backwards)) == (1, 1)
-
-
-def in_thread(function, *args):
-    """What ``function(*args)`` returns in another thread; it must end."""
-    results = []
-    thread = threading.Thread(target=lambda: results.append(function(*args)), daemon=True)
-    thread.start()
-    thread.join(timeout=30)
-    assert not thread.is_alive(), "deadlock"
-    return results[0]
 
 
 def test_a_backend_may_run_compiled_code_in_threads_and_compile_in_its_own():

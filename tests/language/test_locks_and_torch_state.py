@@ -10,6 +10,7 @@ import torch
 
 import framejit
 from checking import CountingBackend, Outcome, check, compare_outcomes
+from threads import in_thread, in_threads
 
 LOCK, RLOCK = threading.Lock(), threading.RLock()
 WEIGHT = torch.nn.Parameter(torch.ones(2))
@@ -212,12 +213,7 @@ def test_two_threads_and_one_lock() -> None:
     compiled = framejit.compile(work, backend=counting)
     compiled(torch.zeros(2))
     results = []
-    run = lambda: results.extend(compiled(torch.zeros(2)) for _ in range(50))  # noqa: E731
-    threads = [threading.Thread(target=run) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda _: results.extend(compiled(torch.zeros(2)) for _ in range(50)), range(3))
     assert counts == {"now": 0, "most": 1} and len(results) == 150
     assert all(torch.equal(result, torch.full((2,), 40.0)) for result in results)
     assert (len(counting.graphs), counting.ops) == (2, 21)
@@ -244,9 +240,7 @@ def test_attributes_of_a_thread() -> None:
             results.append((compiled(torch.zeros(2)), read(torch.zeros(2))))
 
     for value in (1, 2, 1):
-        thread = threading.Thread(target=work, args=(value,))
-        thread.start()
-        thread.join()
+        in_thread(work, value)
     assert len(results) == 4 and all(torch.equal(ours, theirs) for ours, theirs in results)
 
 

@@ -4,7 +4,6 @@ an interrupted capture leaves no trace."""
 from __future__ import annotations
 
 import sys
-import threading
 import traceback
 
 import pytest
@@ -16,6 +15,7 @@ from framejit import config
 from framejit.bytecode.decode import decode
 from framejit.interpreter import forced
 from framejit.report import events
+from threads import in_threads
 
 X = torch.arange(6.0).reshape(2, 3)
 
@@ -475,11 +475,7 @@ def test_two_threads():
             if not torch.equal(compiled(x, k % 3), deep(x, k % 3)):
                 wrong.append((k, i))
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(4))
     assert not wrong
 
 

@@ -4,7 +4,6 @@ import copy
 import gc
 import inspect
 import io
-import threading
 import warnings
 import weakref
 
@@ -15,6 +14,7 @@ from torch import nn
 import framejit
 from checking import COPIES, CountingBackend, copied
 from framejit.report import events
+from threads import in_threads
 
 X = torch.arange(12.0).reshape(3, 4) / 10
 
@@ -507,20 +507,14 @@ def test_eight_threads_call_one_function():
     compiled = framejit.compile(f, backend=backend, dynamic=False)
     inputs = [torch.randn(n) for n in range(1, 5)]
     wrong = []
-    start = threading.Barrier(8)
 
     def work(offset):
-        start.wait()
         for i in range(150):
             x, grad = inputs[(i + offset) % 4], (i + offset) % 3 != 0
             with torch.set_grad_enabled(grad):
                 if not torch.equal(compiled(x, 2), f(x, 2)):
                     wrong.append((offset, i))
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(50)
-    assert not wrong and not any(t.is_alive() for t in threads)
+    in_threads(work, range(8))
+    assert not wrong
     assert len(backend.graphs) == 8  # four shapes, with and without gradients

@@ -21,6 +21,7 @@ from framejit.native import (
     set_run_only,
     tail,
 )
+from threads import in_threads
 
 
 def echo(*slots):
@@ -648,9 +649,5 @@ def test_threads():
             if i % 500 == 0:
                 compiled.clear_entries()
 
-    threads = [threading.Thread(target=work, args=(s,)) for s in (1, 2, 3, 5)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    in_threads(work, (1, 2, 3, 5))
     assert not wrong and misses

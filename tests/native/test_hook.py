@@ -25,6 +25,7 @@ from framejit.native import (
     set_run_only,
     tail,
 )
+from threads import in_threads
 
 
 @contextlib.contextmanager
@@ -562,11 +563,7 @@ def test_two_threads():
         [lambda: with_context("a"), lambda: with_context("b")],
         [lambda: with_context("c"), without],
     ):
-        threads = [threading.Thread(target=function) for function in functions]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        in_threads(lambda function: function(), functions)
     assert results == {"a": {"a"}, "b": {"b"}, "c": {"c"}, "plain": {"original"}}
 
 

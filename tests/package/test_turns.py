@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 
 import pytest
@@ -16,6 +15,7 @@ import framejit
 from framejit.files import lock_file, locked, unlock
 from framejit.package import Reader, several
 from framejit.report import events
+from threads import in_threads
 
 PROCESSES = 8
 
@@ -182,12 +182,8 @@ def test_other_threads_go_on_while_a_turn_is_held(tmp_path):
             if not torch.equal(compiled(x), function(x)):
                 wrong.append(size)
 
-    threads = [threading.Thread(target=work, args=(size,)) for size in (2, 3, 4, 5)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(60)
-    assert not wrong and not any(one.is_alive() for one in threads)
+    in_threads(work, (2, 3, 4, 5))
+    assert not wrong
     assert len(lines(log)) == 2  # the first size, then all
 
 
@@ -196,6 +192,7 @@ SERVER = """
     import torch
     import framejit
     from framejit.report import events
+from threads import in_threads
 
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4))

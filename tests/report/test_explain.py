@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 import warnings
 
 import explained_programs as explained
@@ -23,6 +22,7 @@ from framejit.report import events
 from framejit.report.drawing import picture
 from framejit.report.explanation import Explanation, Node
 from framejit.report.problems import problems
+from threads import in_threads
 
 
 @pytest.fixture(autouse=True)
@@ -103,11 +103,7 @@ def test_threads_explain_their_own_calls():
             framejit.report()._repr_html_()
 
     found = []
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, range(4))
     assert found == [(1, 2)] * 12
 
 
