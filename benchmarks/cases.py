@@ -26,7 +26,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
-import conftest  # noqa: E402, F401
+import torchvision_operators  # noqa: E402, F401
 
 COMPILERS = ("framejit", "torch.compile")
 

@@ -26,7 +26,7 @@ import cases
 import torch
 from torch.utils._pytree import tree_flatten
 
-import conftest  # on the path since cases was imported
+import torchvision_operators  # on the path since cases was imported
 
 COLUMNS = ("suite", "model", "accuracy", "eager_ms", "framejit_ms", "torch_compile_ms", "speedup",
            "ratio")  # fmt: skip
@@ -37,12 +37,10 @@ Program = tuple[Any, Sequence[Any], dict[str, Any]]
 
 
 def hugging_face(path: str | None) -> dict[str, Callable[[], Program]]:
-    sys.path.append(str(Path(__file__).parents[1] / "tests" / "models"))
-    import test_training_models as more
-    import test_zoo_models as first
+    import small_models as small
 
-    makers = [first.bert, first.gpt2, first.llama, first.t5, first.vit, more.bart, more.clip,
-              more.electra, more.mamba, more.mixtral]  # fmt: skip
+    makers = [small.bert, small.gpt2, small.llama, small.t5, small.vit, small.bart, small.clip,
+              small.electra, small.mamba, small.mixtral]  # fmt: skip
 
     def made(make: Callable[[], Any]) -> Callable[[], Program]:
         def build() -> Program:
@@ -73,8 +71,8 @@ def timm_models(path: str | None) -> dict[str, Callable[[], Program]]:
 
 def zoo(path: str | None) -> dict[str, Callable[[], Program]]:
     """A module ``zoo`` with ``CASES``: by name, objects with ``kind`` and ``build(batch=)``."""
-    if conftest._torchvision is not None:  # the zoo declares torchvision's operators itself
-        conftest._torchvision._destroy()
+    if torchvision_operators.library is not None:  # the zoo declares them itself
+        torchvision_operators.library._destroy()
     sys.path.insert(0, _folder(path, "zoo.py"))
     import zoo  # type: ignore[import-not-found]
 

@@ -13,9 +13,7 @@ import framejit
 from framejit.backends import doctor, list_backends
 from framejit.backends import optional as optional_backends
 from framejit.exc import BackendCompilerFailed, UnknownBackend
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-from test_zoo_models import bert, resnet18, tensors  # noqa: E402
+from small_models import bert, resnet18, tensors
 
 
 def needs(name):

@@ -202,6 +202,33 @@ def test_what_is_put_back_is_no_change():
     same(framejit.export(module, (x,)).module()(x), module(x))
 
 
+def test_a_set_that_holds_what_it_held_is_no_change():
+    class Registering(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("table", torch.arange(3.0), persistent=False)
+
+        def forward(self, x):
+            self.register_buffer("table", self.table.to(x.dtype), persistent=False)
+            return x + self.table
+
+    class Adding(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen = {"a"}
+
+        def forward(self, x):
+            self.seen.add("b")
+            return x * len(self.seen)
+
+    module, x = Registering(), torch.randn(3)
+    exported = framejit.export(module, (x,))
+    same(exported.module()(x), module(x))
+    assert exported.state_dict == {} and module._non_persistent_buffers_set == {"table"}
+    with pytest.raises(ExportError, match=r"(?s)does more.*seen"):
+        framejit.export(Adding(), (x,))
+
+
 def test_breaks_name_their_line():
     def function(x):
         print("seen")

@@ -16,10 +16,11 @@ from torch.utils.checkpoint import checkpoint
 import framejit
 from checking import CountingBackend, check
 from repeating import ALL, Regions, Stack
+from small_models import MODELS, bert, resnet18
 from threads import in_threads
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-from test_zoo_models import MODELS, bert, compare_inference, compare_training, resnet18  # noqa: E402
+from test_zoo_models import compare_inference, compare_training  # noqa: E402
 
 pytestmark = [
     pytest.mark.gpu,

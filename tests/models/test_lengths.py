@@ -4,10 +4,10 @@ import copy
 
 import pytest
 import torch
-from test_zoo_models import SMALL, bert, llama, transformers_model
 
 import framejit
 from checking import CountingBackend
+from small_models import SMALL, bert, llama, transformers_model
 
 SHORT = (1, 2, 3, 5, 8, 13, 7)
 MODELS = {"bert": bert, "llama": llama}

@@ -3,77 +3,42 @@
 import copy
 
 import pytest
-import test_zoo_models as zoo
 import torch
-from test_zoo_models import PIXELS, SMALL, TOKENS, bert, resnet18, tensors, transformers_model, vit
 
 import framejit
+import small_models
 from framejit.backends import aot_autograd
 from framejit.backends.aot import run_as_is
 from framejit.report import events
-
-VOCABULARY = {"vocab_size": 100}
-LABELS = {"input_ids": TOKENS, "labels": TOKENS.flip(1)}
+from small_models import (
+    LABELS,
+    TOKENS,
+    bart,
+    bert,
+    clip,
+    convnext,
+    electra,
+    mamba,
+    mixtral,
+    resnet18,
+    tensors,
+    vit,
+)  # fmt: skip
 
 
 def gpt2():
-    model, inputs = zoo.gpt2()
+    model, inputs = small_models.gpt2()
     return model, {**inputs, **LABELS}
 
 
 def llama():
-    model, inputs = zoo.llama()
+    model, inputs = small_models.llama()
     return model, {**inputs, **LABELS}
 
 
 def t5():
-    model, inputs = zoo.t5()
+    model, inputs = small_models.t5()
     return model, {**inputs, "labels": TOKENS[:, 5:10].clone()}
-
-
-def mixtral():
-    return transformers_model(
-        "mixtral", "MixtralConfig", "MixtralForCausalLM", intermediate_size=48,
-        num_local_experts=4, num_key_value_heads=2, sliding_window=None, **VOCABULARY, **SMALL,
-    ), {**LABELS, "use_cache": False}  # fmt: skip
-
-
-def mamba():
-    return transformers_model(
-        "mamba", "MambaConfig", "MambaForCausalLM", hidden_size=32, num_hidden_layers=2,
-        state_size=4, **VOCABULARY,
-    ), {**LABELS, "use_cache": False}  # fmt: skip
-
-
-def bart():
-    return transformers_model(
-        "bart", "BartConfig", "BartForConditionalGeneration", d_model=32, encoder_layers=1,
-        decoder_layers=1, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48,
-        decoder_ffn_dim=48, max_position_embeddings=32, pad_token_id=0, bos_token_id=1,
-        eos_token_id=2, decoder_start_token_id=2, forced_eos_token_id=2, **VOCABULARY,
-    ), {**LABELS, "use_cache": False}  # fmt: skip
-
-
-def clip():
-    part = {"intermediate_size": 48, **SMALL}
-    text = {"eos_token_id": 2, "bos_token_id": 1, "pad_token_id": 0, **part, **VOCABULARY}
-    return transformers_model(
-        "clip", "CLIPConfig", "CLIPModel", text_config=text,
-        vision_config={"image_size": 32, "patch_size": 8, **part}, projection_dim=16,
-    ), {"input_ids": TOKENS, "pixel_values": PIXELS, "return_loss": True}  # fmt: skip
-
-
-def electra():
-    return transformers_model(
-        "electra", "ElectraConfig", "ElectraForMaskedLM", embedding_size=16, intermediate_size=48,
-        **VOCABULARY, **SMALL,
-    ), LABELS  # fmt: skip
-
-
-def convnext():
-    timm = pytest.importorskip("timm")
-    torch.manual_seed(0)
-    return timm.create_model("convnext_atto", pretrained=False, num_classes=5), {"x": PIXELS}
 
 
 MODELS = [

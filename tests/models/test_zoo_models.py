@@ -4,76 +4,13 @@ Issue 2. Weights are random; nothing is downloaded.
 """
 
 import copy
-import importlib
 
 import pytest
 import torch
 
 import framejit
 from checking import CountingBackend
-
-TOKENS = torch.arange(24).reshape(2, 12) % 90
-PIXELS = torch.linspace(-1, 1, 2 * 3 * 32 * 32).reshape(2, 3, 32, 32)
-SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-
-
-def transformers_model(module, config, model, **options):
-    """A model of transformers with a small configuration."""
-    pytest.importorskip("transformers")
-    library = importlib.import_module(f"transformers.models.{module}.modeling_{module}")
-    settings = importlib.import_module(f"transformers.models.{module}.configuration_{module}")
-    torch.manual_seed(0)
-    return getattr(library, model)(getattr(settings, config)(**options)).eval()
-
-
-def bert():
-    return transformers_model(
-        "bert", "BertConfig", "BertModel", vocab_size=100, intermediate_size=64, **SMALL
-    ), {"input_ids": TOKENS}
-
-
-def gpt2():
-    return transformers_model(
-        "gpt2", "GPT2Config", "GPT2LMHeadModel", vocab_size=100, n_embd=32, n_layer=2, n_head=4
-    ), {"input_ids": TOKENS, "use_cache": False}
-
-
-def llama():
-    return transformers_model(
-        "llama", "LlamaConfig", "LlamaForCausalLM", vocab_size=100, intermediate_size=64,
-        num_key_value_heads=2, **SMALL,
-    ), {"input_ids": TOKENS, "use_cache": False}  # fmt: skip
-
-
-def t5():
-    return transformers_model(
-        "t5", "T5Config", "T5ForConditionalGeneration", vocab_size=100, d_model=32, d_ff=64,
-        d_kv=8, num_layers=2, num_heads=4, decoder_start_token_id=0,
-    ), {"input_ids": TOKENS, "decoder_input_ids": TOKENS[:, :5], "use_cache": False}  # fmt: skip
-
-
-def vit():
-    return transformers_model(
-        "vit", "ViTConfig", "ViTModel", image_size=32, patch_size=8, intermediate_size=64, **SMALL
-    ), {"pixel_values": PIXELS}
-
-
-def resnet18():
-    timm = pytest.importorskip("timm")
-    torch.manual_seed(0)
-    return timm.create_model("resnet18", pretrained=False, num_classes=10).eval(), {"x": PIXELS}
-
-
-MODELS = [bert, gpt2, llama, t5, vit, resnet18]
-
-
-def tensors(result):
-    """The tensors of a result, in order."""
-    if isinstance(result, torch.Tensor):
-        return [result]
-    if isinstance(result, dict):
-        result = list(result.values())
-    return [t for part in result or () if part is not None for t in tensors(part)]
+from small_models import MODELS, TOKENS, bert, resnet18, tensors, transformers_model
 
 
 def compare_inference(model, inputs, backend, tolerance):

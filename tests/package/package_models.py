@@ -1,25 +1,17 @@
 """Whole models for packages: the programs of `test_models_second_process`, run like
 `package_programs`."""
 
-import importlib.util
 import sys
-from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "models"), str(Path(__file__).parent)]
-if __name__ == "__main__":  # operators of torchvision are declared there
-    spec = importlib.util.spec_from_file_location("conftest", TESTS / "conftest.py")
-    sys.modules["conftest"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["conftest"])
+import package_programs
+import torch
 
-import package_programs  # noqa: E402
-import test_zoo_models as zoo  # noqa: E402
-import torch  # noqa: E402
+from small_models import MODELS, bert, resnet18, tensors
 
 
 def inference(compiled, inputs):
     with torch.no_grad():
-        return [t.clone() for _ in range(2) for t in zoo.tensors(compiled(**inputs))]
+        return [t.clone() for _ in range(2) for t in tensors(compiled(**inputs))]
 
 
 def training(compiled, inputs):
@@ -27,7 +19,7 @@ def training(compiled, inputs):
     out = []
     for _ in range(2):
         compiled.zero_grad()
-        results = zoo.tensors(compiled(**inputs))
+        results = tensors(compiled(**inputs))
         sum(t.square().mean() for t in results).backward()
         out += [t.detach() for t in results]
         out += [p.grad.clone() for p in compiled.parameters() if p.grad is not None]
@@ -39,7 +31,7 @@ def batches(compiled, inputs):
     with torch.no_grad():
         for size in (2, 3, 4, 7, 9):
             inputs = {name: value[:1].repeat(size, 1) for name, value in inputs.items()}
-            yield from zoo.tensors(compiled(**inputs))
+            yield from tensors(compiled(**inputs))
 
 
 def model(make, call, train=False):
@@ -56,10 +48,10 @@ def model(make, call, train=False):
 
 
 PROGRAMS = {
-    **{make.__name__: model(make, inference) for make in zoo.MODELS},
-    "bert_training": model(zoo.bert, training, train=True),
-    "resnet18_training": model(zoo.resnet18, training, train=True),
-    "bert_batches": model(zoo.bert, lambda c, inputs: list(batches(c, inputs))),
+    **{make.__name__: model(make, inference) for make in MODELS},
+    "bert_training": model(bert, training, train=True),
+    "resnet18_training": model(resnet18, training, train=True),
+    "bert_batches": model(bert, lambda c, inputs: list(batches(c, inputs))),
 }
 
 

@@ -30,6 +30,8 @@ def process(mode, directory, backend, names=(), script=PROGRAMS):
     """
     caches = str(Path(directory) / f"caches-{mode}")
     settings = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=caches)
+    paths = [str(Path(__file__).parents[1]), settings.get("PYTHONPATH", "")]
+    settings["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     python, called = sys.executable, Path(directory) / "compiler was called"
     if mode == "load":
         shutil.rmtree(caches, ignore_errors=True)
@@ -58,7 +60,7 @@ def environment(folder, called, settings):
             (folder / "bin" / name).write_text(f"#!/bin/sh\ntouch '{called}'\nexit 1\n")
             (folder / "bin" / name).chmod(0o755)
     settings["PATH"] = f"{folder / 'bin'}{os.pathsep}{settings.get('PATH', '')}"
-    settings["PYTHONPATH"] = str(folder / "src")
+    settings["PYTHONPATH"] = f"{folder / 'src'}{os.pathsep}{Path(__file__).parents[1]}"
     settings.pop("CXX", None)
     return str(folder / "bin" / "python")
 

@@ -2,9 +2,7 @@
 
 import copy
 import dataclasses
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,8 +11,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.utils.checkpoint import checkpoint
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-from test_zoo_models import bert, gpt2, llama, t5, vit  # noqa: E402
+from small_models import bert, gpt2, llama, t5, vit
 
 
 @dataclasses.dataclass

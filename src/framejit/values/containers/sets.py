@@ -277,6 +277,9 @@ class SetValue(ContainerValue):
         )
         return self._keys == before and not lost  # what comes back is found in another place
 
+    def is_as_before(self) -> bool:
+        return self.obj is not None and self.restored
+
     # -- operations --------------------------------------------------------------------------------
 
     def truth(self, space: Space) -> bool:
