@@ -7,11 +7,12 @@ import warnings
 
 import pytest
 import torch
+from forks import child, ended
 from torch import nn
 
 import framejit
 from framejit.exc import FramejitWarning, NothingFits, PackageError
-from framejit.package import Reader, several
+from framejit.package import Reader
 from framejit.report import events
 
 X = torch.ones(3)
@@ -277,26 +278,20 @@ def test_a_file_that_is_no_package_is_not_replaced(tmp_path):
 
 def elsewhere(path, ready, go, *calls):
     """Another process, which calls, waits for the others, and ends."""
-    child = os.fork()
-    if child:
-        return child
-    status = 1
-    try:
-        several._files.clear()
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            made = {
-                one: framejit.compile(one, backend="eager", package=path, dynamic=False)
-                for one in (second, first)
-            }
-            for one, n in calls:
-                made[one](torch.ones(n))
-            os.write(ready, b".")
-            os.read(go, 1)
-            several._save_all()
-        status = 0
-    finally:
-        os._exit(status)
+
+    def work():
+        warnings.simplefilter("error")
+        made = {
+            one: framejit.compile(one, backend="eager", package=path, dynamic=False)
+            for one in (second, first)
+        }
+        for one, n in calls:
+            made[one](torch.ones(n))
+        os.write(ready, b".")
+        os.read(go, 1)
+        return True
+
+    return child(work)
 
 
 def test_processes_that_end_at_once_keep_what_the_others_saved(tmp_path):
@@ -315,8 +310,7 @@ def test_processes_that_end_at_once_keep_what_the_others_saved(tmp_path):
     for _ in processes:
         os.read(ready[0], 1)
     os.write(go[1], b"...")
-    for one in processes:
-        assert os.waitpid(one, 0)[1] == 0
+    assert ended(processes) == [0] * len(processes)
     assert sorted(names_in(path)) == ["first", "second"]
     rows = {row["object"]["name"]: row for row in Reader(path).manifest["objects"]}
     counts = {f["name"]: len(f["entries"]) for r in rows.values() for f in r["frames"]}

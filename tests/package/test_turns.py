@@ -10,10 +10,11 @@ import time
 
 import pytest
 import torch
+from forks import child, ended
 
 import framejit
 from framejit.files import lock_file, locked, unlock
-from framejit.package import Reader, several
+from framejit.package import Reader
 from framejit.report import events
 from threads import in_threads
 
@@ -52,25 +53,6 @@ class Backend:
 
     def deserialize(self, parts, module):
         return module().forward
-
-
-def child(work):
-    """The id of a process that does ``work``, and ends well if that is true."""
-    pid = os.fork()
-    if pid:
-        return pid
-    status = 1
-    try:
-        several._files.clear()
-        status = 0 if work() else 1
-        several._save_all()
-    finally:
-        os._exit(status)
-
-
-def ended(processes):
-    """How each ended: 0, or the signal that killed it."""
-    return [os.waitpid(one, 0)[1] for one in processes]
 
 
 def calls(path, backend, *functions):
@@ -169,6 +151,7 @@ def test_in_the_background_nobody_waits(tmp_path):
     # a machine that is busy leaves calls for the time of the capture, for a reason of its own
     own = [event for event in seen if getattr(event, "reason", "") != skipped.reason]
     assert own == seen and [type(e) for e in seen].count(events.CaptureStart) == 1
+    assert len(compiled.entries) == 1
 
 
 def test_other_threads_go_on_while_a_turn_is_held(tmp_path):
