@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from framejit import directives, native
+from framejit import config, directives, native
 from framejit.bytecode.decode import decode
 from framejit.capture.graphs import GraphCall
 from framejit.capture.target import Caller, Target
 from framejit.graph.stand_ins import StandIns
+from framejit.guards.plan import Failure, Plan
 from framejit.guards.standing_in import as_given
 from framejit.peer import is_machinery
+from framejit.plain import interrupts
 from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.shapes.policy import NumberSeen, Policy, Seen
@@ -201,7 +203,7 @@ class CompiledFrame(native.CompiledFunction):
         """Why the entries do not fit a call; last: the one that fits best."""
         seen_as = None if stand_ins is None else stand_ins.of
         found = [
-            plan.failure(self.tree_for(entry, slots, stand_ins), slots, seen_as)
+            _failure(plan, self.tree_for(entry, slots, stand_ins), slots, seen_as)
             for entry in self.entries
             if (plan := self.plans.get(id(entry))) is not None
         ]
@@ -236,6 +238,21 @@ class CompiledFrame(native.CompiledFunction):
         self.skipped = events.FrameSkipped(**shown, reason=reason, identifier=identifier)
         if not told:
             events.emit(self.skipped)
+
+
+def _failure(
+    plan: Plan, tree: native.GuardTree, slots: tuple[Any, ...],
+    seen_as: Callable[[Any], Any] | None,
+) -> Failure:  # fmt: skip
+    """Why an entry does not fit a call. That it cannot be put into words is no error of the call's:
+    its values may be any objects."""
+    try:
+        return plan.failure(tree, slots, seen_as)
+    except Exception as error:
+        if config.raise_internal_errors or interrupts(error):
+            raise
+        what = f"a guard fails, and saying which raised {type(error).__name__}"
+        return Failure("FJ0403", what)
 
 
 def _detail(compiled: CompiledFrame, key: int) -> Callable[[], events.EntryDetail | None]:

@@ -114,13 +114,17 @@ class FakeWorld:
     def symbolic_example(
         self, tensor: torch.Tensor, shape: tuple[Any, ...], stride: tuple[Any, ...]
     ) -> Example:
-        """The example of a real tensor some of whose sizes are symbols."""
-        known = _describe_real(tensor)
-        if not known.is_plain:
-            raise GraphBreak("FJ0114", "the sizes of an unusual tensor cannot vary")
-        example = Example(self, known.resized(shape, stride))
+        """The example of a real tensor some of whose sizes are symbols; they may vary."""
+        example = Example(self, _describe_real(tensor).resized(shape, stride))
         self.attach(example, tensor)
         return example
+
+    @staticmethod
+    def check_varying(tensor: torch.Tensor) -> None:
+        """May sizes of a real tensor vary? Asked before there are symbols for them, of which
+        nothing takes back what is assumed. Raises GraphBreak."""
+        if not _describe_real(tensor).is_plain:
+            raise GraphBreak("FJ0114", "the sizes of an unusual tensor cannot vary")
 
     def imagined(self, shape: list[int], stride: list[int], like: torch.Tensor) -> Example:
         """The example of a tensor that nobody has made, of the dtype and device of another."""

@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from framejit.exc import InternalError
 from framejit.graph.expressions import Tree as Expression
 from framejit.graph.expressions import postfix
 from framejit.guards.kinds import (
@@ -240,8 +241,11 @@ def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
             if fact.kind in RELATIONS:
                 for other in _related(fact):
                     needed[position[id(other)]] = True
-    for source in shapes.sources if shapes is not None else ():
-        needed[position[id(source)]] = True
+    for symbol in shapes.inputs if shapes is not None else ():
+        if symbol.kind in ("size", "stride"):  # the native check reads them without asking
+            if all(fact.kind != "TENSOR_MATCH" for fact in symbol.source.facts):
+                raise InternalError(f"no guard says that {symbol.source.name} is a tensor")
+        needed[position[id(symbol.source)]] = True
     for i in range(len(order) - 1, -1, -1):
         if not needed[i] and _only_seen(order[i]):
             order[i].add_fact("PRESENT")

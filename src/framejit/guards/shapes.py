@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from framejit.graph.bounds import Assumption
 from framejit.graph.expressions import Tree, evaluate, postfix, symbols_of, written
 from framejit.guards.texts import shown_name
@@ -44,11 +46,6 @@ class ShapePlan:
         symbols = {symbol.name: symbol for symbol in self.inputs}
         return ShapePlan(symbols, [*self.checks, *more], self.captured)
 
-    @property
-    def sources(self) -> list[Source]:
-        """What the native check must load."""
-        return [symbol.source for symbol in self.inputs]
-
     def program(self, node_of: Callable[[Source], int]) -> Program:
         """The native form; ``node_of`` gives the number of a source in the tree."""
         position = {symbol.name: i for i, symbol in enumerate(self.inputs)}
@@ -74,13 +71,14 @@ class ShapePlan:
         values: dict[str, Any] = {}
         for symbol in self.inputs:
             found, value = load(symbol.source)
-            if found:
-                values[symbol.name] = _part(value, symbol)
+            if found and (part := _part(value, symbol)) is not None:
+                values[symbol.name] = part
         names = symbols_of(tree)
         shown = [f"{self.names[n]} is {values[n]}" for n in names if n in values]
         if len(shown) == len(names) and not _fails(tree, values):
             return f"it was assumed that numbers fit 64 bits, now {' and '.join(shown)}"
-        return f"it was assumed that {self.text(tree)}, now {' and '.join(shown)}"
+        now = " and ".join(shown) or "there are no such numbers"
+        return f"it was assumed that {self.text(tree)}, now {now}"
 
 
 def make_shape_plan(symbols: Symbols | None, captured: Sequence[str]) -> ShapePlan | None:
@@ -98,9 +96,13 @@ def _shown(symbol: Symbol) -> str:
 
 
 def _part(value: Any, symbol: Symbol) -> Any:
-    if symbol.kind in ("size", "stride"):
+    """The number that a symbol represents; None where the value has none."""
+    if symbol.kind not in ("size", "stride"):
+        return value
+    with torch._C.DisableTorchFunction():  # its class may have code of the program's for that
+        if not issubclass(type(value), torch.Tensor) or symbol.dim >= value.dim():
+            return None
         return getattr(value, symbol.kind)(symbol.dim)
-    return value
 
 
 def _fails(tree: Tree, values: dict[str, Any]) -> bool:

@@ -247,6 +247,8 @@ def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | Non
     if shape is None:
         return None
     _check_whose_symbols(space)
+    there = space.task.expected(obj)
+    space.builder.world.check_varying(there)
     symbols = space.builder.symbols
     sizes, strides = symbols.tensor(source, obj, shape.dims, shape.strides, shape.histories)
     for dim in shape.marked:
@@ -255,7 +257,6 @@ def wrap_sizes(space: Space, source: Source, obj: torch.Tensor) -> Example | Non
     free_strides = tuple(i for i, step in enumerate(strides) if isinstance(step, torch.SymInt))
     if not (free_sizes or free_strides):  # what would vary follows from what does not
         return None
-    there = space.task.expected(obj)
     example: Example = space.builder.world.symbolic_example(there, sizes, strides)
     space.guard(source, "TENSOR_MATCH", (obj, 0, free_sizes, free_strides))
     for dim in free_strides:
