@@ -17,6 +17,7 @@ from torch._C._dynamo.eval_frame import set_eval_frame
 from framejit import config, native
 from framejit.backends.exclusive import exclusive, exclusive_if_free, works_for_holder
 from framejit.exc import FramejitError, InternalError, NothingFits
+from framejit.graph.silence import remembering
 from framejit.report import events
 
 if TYPE_CHECKING:  # a release without tables has no captures
@@ -132,7 +133,7 @@ def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
     other_hook = set_eval_frame(None)
     later: Later | None = None if works_for_holder() else compiled.compiler.later
     try:
-        with _alone(later) as alone, config.advised():
+        with remembering(), _alone(later) as alone, config.advised():
             if not alone and later is not None:
                 compiled.left("FJ0306", "another thread captures or compiles")
                 later.rest(compiled)

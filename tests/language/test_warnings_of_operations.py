@@ -77,3 +77,31 @@ def test_what_was_said_is_not_said_again():
         for number in (2, 2.5, 3j, torch.ones(3, 1)):  # each makes a graph
             compiled(X, number)
     assert len(caught) == 1
+
+
+AGAIN = """
+import warnings
+import torch, framejit
+
+compiled = framejit.compile(lambda x, n: x * n, backend="{backend}")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("default")
+    for n in (1, 2, 2.5, 7):
+        warnings.warn("said once")
+        x = torch.ones(2, requires_grad=True)
+        compiled(x, n).sum().backward()
+    first = len([w for w in caught if str(w.message) == "said once"])
+    warnings.simplefilter("always")
+    for _ in range(2):
+        warnings.warn("said once")
+print(first, len([w for w in caught if str(w.message) == "said once"]))
+print(framejit.counters["stats"]["unique_graphs"])
+"""
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_captures_make_nobody_forget_what_was_said(backend):
+    """Neither by what they import, sympy for one, nor by filters that AOTAutograd sets."""
+    program = AGAIN.format(backend=backend)
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert out.stdout.split() == ["1", "3", "3"], out.stderr

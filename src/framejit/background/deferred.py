@@ -31,6 +31,7 @@ from framejit.compiled_frame import CompiledFrame, Origin
 from framejit.graph import slow_imports
 from framejit.graph.alike import description
 from framejit.graph.expressions import Tree
+from framejit.graph.silence import remembering
 from framejit.guards.plan import Plan
 from framejit.package.data import Unsaveable
 from framejit.report import events, messages
@@ -134,7 +135,7 @@ class _Imports:
 
     def run(self, crew: Crew) -> None:
         """In the crew's thread."""
-        with ImportsGrowOld():
+        with ImportsGrowOld(), remembering():
             for name in (*slow_imports.MODULES, *slow_imports.LATER):
                 with contextlib.suppress(Exception):  # whoever needs it will be told
                     importlib.import_module(name)

@@ -7,11 +7,12 @@ does the same. Next: fakes.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -42,6 +43,46 @@ def unwarned(message: str | None = None) -> Iterator[None]:
         yield
     finally:
         filters.remove(rule)
+
+
+class _Remembering(threading.local):
+    """Blocks in which what this thread does to the filters of warnings makes Python forget nothing
+    of what it has warned of: `warnings.catch_warnings`, which AOTAutograd enters, and the import of
+    modules with filters of their own (sympy). The program would be warned once more."""
+
+    blocks = 0
+
+
+_remembering = _Remembering()
+
+
+@functools.cache
+def _watch_filters() -> None:
+    """From now on Python forgets when the filters change outside such blocks."""
+    name = "_filters_mutated"
+    if not hasattr(warnings, name):  # this release has it under a name of its own
+        name = "_filters_mutated_lock_held"
+    forget: Callable[[], None] | None = getattr(warnings, name, None)
+    if forget is None:
+        return
+
+    def forget_unless_remembering() -> None:
+        if not _remembering.blocks:
+            forget()
+
+    setattr(warnings, name, forget_unless_remembering)
+
+
+@contextlib.contextmanager
+def remembering() -> Iterator[None]:
+    """A block of this thread after which the program is warned of nothing again. Filters that
+    modules add when they are imported stay."""
+    _watch_filters()
+    _remembering.blocks += 1
+    try:
+        yield
+    finally:
+        _remembering.blocks -= 1
 
 
 class _Quiet(threading.local):

@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import operator
 import types
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from framejit.graph.silence import unwarned
 from framejit.values.core.base import type_name
 
 
@@ -127,7 +127,7 @@ def class_methods_chain() -> bool:
 @functools.cache
 def partials_bind() -> bool:
     """Is a ``functools.partial`` in a class a method? CPython 3.13 warns that it will be one."""
-    with warnings.catch_warnings(record=True):
+    with unwarned():
         bound = getattr(functools.partial(type), "__get__", lambda *args: None)(0, int)
     return isinstance(bound, types.MethodType)
 
