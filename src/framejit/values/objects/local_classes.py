@@ -230,9 +230,13 @@ def _metaclass(space: Space, given: Value | None, bases: tuple[type, ...]) -> An
     return meta
 
 
+#: Metaclasses of which it is known that making a class changes nothing that others see.
+_HARMLESS = (type, abc.ABCMeta, torch.autograd.function.FunctionMeta)
+
+
 def _check_metaclass(space: Space, meta: type) -> None:
     """GraphBreak unless a class of this metaclass is made as any other."""
-    if meta in (type, abc.ABCMeta):
+    if meta in _HARMLESS:
         return
     known = space.known_value(meta)
     if is_anonymous(meta) or (isinstance(known, ClassValue) and known.making is not None):

@@ -29,6 +29,7 @@ from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import FunctionValue, function_value
+from framejit.values.objects.local_classes import DescriptorValue
 from framejit.values.torch.hooks import held_callable
 from framejit.values.torch.nesting import Nested, Terms, rebuild, trial
 from framejit.values.torch.read_numbers import read_number
@@ -101,8 +102,25 @@ def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
         kept = {o.proxy(space) for o in outputs} | given | set(stretch.nodes)
         kept.update(operation.node for operation in space.builder.recorded[:start])
         _no_free_tensors(space, inner, operands, kept, what)
-    node, example = space.builder.call_function(applied(cls), tuple(nodes), {})
+    made = cls if owner.making is None else _made_class(space, owner)
+    node, example = space.builder.call_function(applied(made), tuple(nodes), {})
     return from_fx(space, node, example)
+
+
+def _made_class(space: Space, owner: ClassValue) -> type[torch.autograd.Function]:
+    """A class that the program makes in this call, for the graph to hold: one with functions that
+    do the same."""
+    what = "an autograd.Function made by the program"
+    namespace: dict[str, Any] = {"__qualname__": owner.cls.__qualname__}
+    for name, value in space.class_writes[owner.cls].items():
+        content = value.realize()
+        if isinstance(content, DescriptorValue) and content.kind in (staticmethod, classmethod):
+            (function,) = content.parts.values()
+            namespace[name] = content.kind(held_callable(space, function, what, True))
+        else:
+            namespace[name] = held_callable(space, content, what, True)
+    made: Any = type(owner.cls)(owner.cls.__name__, owner.cls.__bases__, namespace)
+    return made  # type: ignore[no-any-return]
 
 
 def _operand(space: Space, value: Value) -> Any:

@@ -200,13 +200,16 @@ def _maker(space: Space, value: Value, tensors: list[TensorValue], cells: list[V
     )
 
 
-def held_callable(space: Space, value: Value, what: str) -> Any:
-    """The callable that a value represents, for the graph to hold."""
+def held_callable(space: Space, value: Value, what: str, variables: bool = False) -> Any:
+    """The callable that a value represents, for the graph to hold. With ``variables`` it may use
+    some of this call, if they stay as they are."""
     tensors: list[TensorValue] = []
     cells: list[Variable] = []
     make = _maker(space, value, tensors, cells)
-    if tensors or cells:
+    if tensors or (cells and not variables):
         raise GraphBreak("FJ0120", f"{what} that uses variables of this call")
+    if cells:
+        space.effects.hooks.append(Hooks(space.step, False, (), [], cells))
     return make(())
 
 
