@@ -19,6 +19,7 @@ import torch
 
 import framejit
 from framejit import native
+from framejit.audit.comparison import Comparison, Difference, Tolerance
 from framejit.audit.snapshot import Snapshot
 from framejit.report import events
 from threads import in_thread, in_threads
@@ -789,3 +790,20 @@ def test_strides_of_single_elements_count_where_results_must_be_the_same(rtol):
     )
     audit = audited(compiled, ones(), rtol=rtol, atol=rtol)
     assert len(audit.mismatches) == (rtol == 0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.to(torch.complex32),
+        lambda x: x.real.to_sparse(),
+        lambda x: x.real.to_sparse_csr(),
+    ],
+    ids=["halves", "sparse", "rows"],
+)
+def test_tensors_that_torch_does_not_compare(make):
+    x = torch.tensor([[1 + 2j, 0], [0, 3j + 1]])
+    exact = Tolerance(0, 0)
+    Comparison(exact).compare(make(x), make(x.clone()), "x")
+    with pytest.raises(Difference):
+        Comparison(exact).compare(make(x), make(x * 2), "x")

@@ -37,6 +37,7 @@ from framejit.values.objects.functions import FunctionValue
 from framejit.values.objects.instances import ObjectValue
 from framejit.values.stdlib.cached_functions import CacheHit
 from framejit.values.stdlib.process import ContextVarValue
+from framejit.values.stdlib.warned import IssuedWarning
 from framejit.values.torch.leaves import final_flag
 from framejit.values.torch.subclasses import SubclassValue
 from framejit.values.torch.tensors import TensorValue
@@ -162,6 +163,15 @@ def _write_cache_hit(out: Emitter, value: CacheHit) -> None:
     out.statement(ast.Call(out.value(value.function), arguments, keywords))
 
 
+def _write_warning(out: Emitter, value: IssuedWarning) -> None:
+    place = value.place
+    arguments = [
+        out.value(value.message), out.value(value.category), ast.Constant(place.filename),
+        ast.Constant(place.line), out.constant(place.namespace, "globals"),
+    ]  # fmt: skip
+    out.statement(call(out.helper("issue_warning"), *arguments))
+
+
 _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     ListValue: _write_container,
     DequeValue: _write_container,
@@ -179,4 +189,5 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     WrapperValue: _write_tensor,
     StartedIterator: _write_iterator,
     CacheHit: _write_cache_hit,
+    IssuedWarning: _write_warning,
 }

@@ -19,6 +19,7 @@ from itertools import (  # type: ignore[attr-defined]
 )
 from operator import not_
 from typing import Any
+from warnings import warn_explicit
 
 import torch
 
@@ -72,6 +73,16 @@ def write_globals(namespace: dict[str, Any], name: str, value: Any) -> None:
         namespace.pop(name, None)  # the program may have created it itself
     else:
         namespace[name] = value
+
+
+def issue_warning(
+    message: str | Warning, category: type[Warning], filename: str, line: int,
+    namespace: dict[str, Any],
+) -> None:  # fmt: skip
+    """What ``warnings.warn`` does for a line of code with these globals."""
+    registry = namespace.setdefault("__warningregistry__", {})
+    module = namespace.get("__name__", "<string>")
+    warn_explicit(message, category, filename, line, module, registry)
 
 
 def new_function(
@@ -321,7 +332,7 @@ HELPERS: dict[str, Any] = {
     name: globals()[name]
     for name in (
         "changed_set", "new_cell", "set_cell", "empty_cell", "assign_list", "write_globals",
-        "new_function", "keep_in_traceback",
+        "issue_warning", "new_function", "keep_in_traceback",
         "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
         "started_generator", "started_groupby", "decided", "ended_by_index", "random_state",
         "restore_random", "expect", "new_leaf", "as_subclass", "array", "own_array", "scalar",

@@ -33,6 +33,7 @@ import framejit.values.stdlib.operator_functions
 import framejit.values.stdlib.process
 import framejit.values.containers.started_iterators
 import framejit.values.stdlib.stdlib_functions
+import framejit.values.stdlib.warned
 import framejit.values.core.symbolic
 import framejit.values.torch.made_wrappers
 import framejit.values.torch.opaque
