@@ -9,6 +9,11 @@ were written to, gradients, errors.
     python benchmarks/suites.py                       all of it (hours)
     python benchmarks/suites.py op_db --every 5       each fifth operator
     python benchmarks/suites.py op_db --only linalg   those with this in their name, again
+    python benchmarks/suites.py op_db --problems      those that were not as they should be, again
+
+What is not one graph is tried again as programs that want it captured would be run: with
+``capture_scalar_outputs`` and ``capture_dynamic_output_shape_ops``. The suite ``timm_models`` has
+one of each architecture (`model_suite`).
 
 A process runs a few operators; what it has found is kept in build/suites.jsonl, so a run that was
 interrupted goes on where it was (``--again`` begins anew). ``--write`` writes docs/suites.json, of
@@ -44,6 +49,7 @@ SUITES = {
     "hop_db": "torch.testing._internal.hop_db",
     "custom_op_db": "torch.testing._internal.custom_op_db",
     "autograd_function_db": "torch.testing._internal.autograd_function_db",
+    "timm_models": "model_suite",
 }
 #: So many operators run in one process, each for at most so many seconds.
 CHUNK = 25
@@ -81,6 +87,9 @@ def name_of(operator: Any) -> str:
 
 def samples_of(operator: Any) -> Iterator[tuple[list[Any], dict[str, Any]]]:
     """Arguments, and keyword arguments."""
+    if hasattr(operator, "samples"):
+        yield from operator.samples()
+        return
     dtypes = operator.supported_dtypes("cpu")
     dtype = next((one for one in (*DTYPES, *dtypes) if one in dtypes), None)
     if dtype is None:  # it is for accelerators
@@ -173,7 +182,19 @@ def tried(function: Callable[..., Any], arguments: Any) -> dict[str, Any]:
 
 
 def run_operator(operator: Any) -> dict[str, Any]:
-    """What becomes of an operator's samples, in short."""
+    """What becomes of an operator's samples, in short; of those that break, also with the options
+    by which numbers and sizes that depend on data are captured."""
+    from framejit import config
+
+    found = run_samples(operator)
+    if found.get("whole", 0) < found.get("samples", 0):
+        with config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+            found["with options"] = run_samples(operator)
+    return found
+
+
+def run_samples(operator: Any) -> dict[str, Any]:
+    """Run an operator's samples as the options are now."""
     found: dict[str, Any] = collections.Counter()
     reasons: collections.Counter[str] = collections.Counter()
     differences: list[str] = []
@@ -187,6 +208,7 @@ def run_operator(operator: Any) -> dict[str, Any]:
         found["samples"] += 1
         found["equal"] += not one["differs"]
         found["unrepeatable"] += not one["repeatable"]
+        found["raises"] += one["raises"]
         found["whole"] += one["graphs"] <= 1 and not one["reasons"]
         reasons.update(one["reasons"])
         if one["differs"]:
@@ -252,10 +274,12 @@ def known_results() -> dict[tuple[str, str], dict[str, Any]]:
     return {(one["suite"], one["name"]): one for one in map(json.loads, lines)}
 
 
-def run(suite: str, every: int, only: str, again: bool) -> None:
+def run(suite: str, every: int, only: str, again: bool, problems: bool) -> None:
     """Run what is not known yet, and say what is not as it should be."""
     names = [name_of(one) for one in operators(suite)]
     known = {} if again or only else known_results()
+    if problems:
+        known = {key: one for key, one in known.items() if not problem_of(one)}
     wanted = [
         position for position, name in enumerate(names)
         if position % every == 0 and only in name and (suite, name) not in known
@@ -263,8 +287,9 @@ def run(suite: str, every: int, only: str, again: bool) -> None:
     FOUND.parent.mkdir(exist_ok=True)
     done = 0
     with FOUND.open("a") as file:
-        for start in range(0, len(wanted), CHUNK):
-            for found in run_chunk(suite, wanted[start : start + CHUNK], names):
+        chunk = 5 if suite == "timm_models" else CHUNK
+        for start in range(0, len(wanted), chunk):
+            for found in run_chunk(suite, wanted[start : start + chunk], names):
                 print(json.dumps(found), file=file, flush=True)
                 done += 1
                 if problem := problem_of(found):
@@ -275,11 +300,27 @@ def problem_of(found: dict[str, Any]) -> str:
     """What is not as it should be; empty if all is well."""
     if "failed" in found:
         return str(found["failed"]).partition(". ")[0][:160]
-    if found.get("differences"):
-        return f"DIFFERS: {found['differences'][0]}"
+    for one in (found, found.get("with options", {})):
+        if one.get("differences"):
+            return f"DIFFERS: {one['differences'][0]}"
+    if not_applicable(found):
+        return ""
+    found = found.get("with options", found)
     if found.get("whole", 0) < found.get("samples", 0):
         return "; ".join(found["reasons"]) or "fake tensors do not do for it"
     return ""
+
+
+def not_applicable(found: dict[str, Any]) -> bool:
+    """Has it no samples for CPUs, or does plain Python raise for all of them?"""
+    samples = found.get("samples", 0)
+    return "failed" not in found and samples == found.get("raises", 0)
+
+
+def is_the_same(found: dict[str, Any]) -> bool:
+    """Do all samples what plain Python does, with either options?"""
+    both = (found, found.get("with options", found))
+    return all(one["equal"] == one["samples"] for one in both)
 
 
 def summary() -> dict[str, Any]:
@@ -300,15 +341,17 @@ def summary() -> dict[str, Any]:
         found = sorted(by_suite.get(suite, []), key=lambda one: one["position"])
         if not found:
             continue
-        ran = [one for one in found if "failed" not in one and one.get("samples")]
+        ran = [one for one in found if "failed" not in one and not not_applicable(one)]
+        best = [one.get("with options", one) for one in ran]
         made["suites"][suite] = {
             "operators": len(operators(suite)),
             "tried": len(found),
             "ran": len(ran),
             "samples": sum(one["samples"] for one in ran),
-            "equal": sum(one["equal"] == one["samples"] for one in ran),
+            "equal": sum(map(is_the_same, ran)),
             "whole": sum(one["whole"] == one["samples"] for one in ran),
-            "without samples": len(found) - len(ran) - sum("failed" in one for one in found),
+            "whole with options": sum(one["whole"] == one["samples"] for one in best),
+            "not applicable": sum(map(not_applicable, found)),
             "problems": {one["name"]: problem_of(one) for one in found if problem_of(one)},
         }
     return made
@@ -325,6 +368,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="one of so many operators only")
     parser.add_argument("--only", default="", help="operators with this in their name")
     parser.add_argument("--again", action="store_true", help="also what is known already")
+    parser.add_argument("--problems", action="store_true", help="also what was not as it should be")
     parser.add_argument("--write", action="store_true", help="write docs/suites.json, run nothing")
     parser.add_argument("--child", nargs="+", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -334,7 +378,7 @@ def main() -> None:
         RESULTS.write_text(json.dumps(summary(), indent=1) + "\n")
     else:
         for suite in given.suites:
-            run(suite, given.every, given.only, given.again)
+            run(suite, given.every, given.only, given.again, given.problems)
 
 
 if __name__ == "__main__":

@@ -22,10 +22,12 @@ Made by `python docs/make_suites.py` from what `python benchmarks/suites.py` fou
 framejit {framejit}, torch {torch} and Python {python}; do not edit. The samples of torch's own
 tests run forward and backward, as plain Python and compiled with a backend that runs graphs as they
 are. *The same*: results, strides, what shares memory, arguments that were written to, gradients and
-errors of all samples are exactly those of plain Python. *One graph*: so is each sample captured.
+errors of all samples are exactly those of plain Python. *One graph*: so is each sample captured;
+*with options*: with `capture_scalar_outputs` and `capture_dynamic_output_shape_ops`, with which
+what is not one graph was tried again. Suites of models have one of each architecture, run forward.
 
-| suite | operators | tried | samples | the same | one graph |
-|---|---|---|---|---|---|
+| suite | operators | tried | samples | the same | one graph | with options |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -41,7 +43,7 @@ def row(name: str, found: dict) -> str:
     ran = found["ran"]
     cells = [
         f"`{name}`", str(found["operators"]), str(found["tried"]), str(found["samples"]),
-        share(found["equal"], ran), share(found["whole"], ran),
+        *[share(found[which], ran) for which in ("equal", "whole", "whole with options")],
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
@@ -49,8 +51,11 @@ def row(name: str, found: dict) -> str:
 def details(name: str, found: dict) -> list[str]:
     """What is not as it should be."""
     lines = [f"\n## {name}\n"]
-    if found["without samples"]:
-        lines.append(f"{found['without samples']} have no samples for CPUs.\n")
+    if found["not applicable"]:
+        lines.append(
+            f"{found['not applicable']} have no samples for CPUs, or only such that plain Python "
+            "raises for.\n"
+        )
     if not found["problems"]:
         return [*lines, "All that were tried are the same, in one graph."]
     lines += ["| operator | what is not as it should be |", "|---|---|"]

@@ -38,7 +38,7 @@ def _operator_body(space: Space, function: Value, operands: list[Value], what: s
     refuses most of it, and operators in most transforms."""
     if space.transforms:
         raise GraphBreak("FJ0123", f"{what} in a transform of torch.func")
-    result, stretch = trial(space, function, operands, Terms(what))
+    result, stretch = trial(space, function, operands, Terms(what, writes=True))
     body = Nested(space, result, stretch)
     memory = [*body.lifted([]), *body.outputs]
     for index, node in enumerate(memory):
