@@ -15,8 +15,9 @@ import torch
 from framejit import config
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.slices import SliceValue
-from framejit.values.core.base import Value
-from framejit.values.core.registry import LOOKASIDES, Result
+from framejit.values.core.base import Args, Kwargs, Value
+from framejit.values.core.constants import ConstantValue
+from framejit.values.core.registry import LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.torch.tensors import TensorValue, graph_call, graph_call_method
 
@@ -105,6 +106,34 @@ def _sliced(space: Space, tensor: TensorValue, key: SliceValue) -> Result | None
             return None
         bounds.append(number)
     return graph_call(space, operator.getitem, [tensor, SliceValue(*bounds)], {})
+
+
+@lookaside(torch.equal)
+def _equal(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    return _compared(space, torch.eq, torch.equal, args, kwargs)
+
+
+@lookaside(torch.allclose)
+def _allclose(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    return _compared(space, torch.isclose, torch.allclose, args, kwargs)
+
+
+def _compared(space: Space, each: Any, whole: Any, args: Args, kwargs: Kwargs) -> Result:
+    """Whether all elements of two tensors are alike, as a number of data."""
+    tensors = [arg.realize() for arg in args[:2]]
+    if config.capture_scalar_outputs and len(tensors) == 2 and not space.transforms:
+        if all(type(tensor) is TensorValue for tensor in tensors):
+            metas = [tensor.metadata() for tensor in tensors]  # type: ignore[attr-defined]
+            kinds = [(m.dtype, m.device, m.layout) for m in metas]
+            known = all(type(size) is int for meta in metas for size in meta.shape)
+            alike_shapes = metas[0].shape == metas[1].shape
+            if kinds[0] == kinds[1] and known and not alike_shapes and whole is torch.equal:
+                return ConstantValue(False)
+            if kinds[0] == kinds[1] and known and alike_shapes:
+                found = graph_call(space, each, [*tensors, *args[2:]], kwargs)
+                alike = graph_call_method(space, "all", [found], {})
+                return _item(space, alike.realize())  # type: ignore[arg-type]
+    return graph_call(space, whole, args, kwargs)
 
 
 #: What ``item()`` of a tensor becomes in place of these methods.
