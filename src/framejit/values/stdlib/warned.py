@@ -105,7 +105,8 @@ def _place(space: Space, level: int) -> Place:
         if "importlib" in inner.line[0]:
             raise GraphBreak("FJ0168", "warnings.warn() from an import")
         if level <= 1:
-            return Place(*inner.line, inner.globals)
+            filename, line = inner.line
+            return Place(filename, line, inner.globals)
         if outer is None or not _calls_directly(outer, inner):
             break
         level -= 1
@@ -118,6 +119,6 @@ def _calls_directly(outer: Any, inner: Any) -> bool:
     called = [value.realize() for value in outer.operands()[:2]]
     functions = [value.function if isinstance(value, MethodValue) else value for value in called]
     return any(
-        isinstance(value.realize(), FunctionValue) and value.realize().code is inner.info.code  # type: ignore[attr-defined]
-        for value in functions
+        isinstance(function, FunctionValue) and function.code is inner.info.code
+        for function in (value.realize() for value in functions)
     )

@@ -113,6 +113,8 @@ def _made_class(space: Space, owner: ClassValue) -> type[torch.autograd.Function
     what = "an autograd.Function made by the program"
     namespace: dict[str, Any] = {"__qualname__": owner.cls.__qualname__}
     for name, value in space.class_writes[owner.cls].items():
+        if value is None:  # it was deleted
+            continue
         content = value.realize()
         if isinstance(content, DescriptorValue) and content.kind in (staticmethod, classmethod):
             (function,) = content.parts.values()
