@@ -296,7 +296,7 @@ def _model_class(cls: type) -> type[BaseException]:
     # groups of exceptions refuse what is none
     refuses = issubclass(cls, Exception) and not issubclass(base, Exception)
     bases = (base, Exception) if refuses else (base,)
-    return _like(cls.__name__, bases, cls.__init__ is not base.__init__)
+    return _like(cls.__name__, bases, cls.__init__ is not base.__init__)  # type: ignore[misc]
 
 
 @functools.cache
