@@ -6,7 +6,7 @@ import enum
 import importlib
 import sys
 import types
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 import pytest
 import torch
@@ -355,6 +355,15 @@ def test_maps_whose_iterables_must_end_together(count, started):
         return map(lambda a, b: a - b, numbers, (1, 2), strict=True)
 
     check(program, X, framejit.disable(make) if started else None, ops=1)
+
+
+def test_what_an_attribute_in_c_makes_at_each_read():
+    parameters = ParamSpec("parameters")
+
+    def program(x, parameters):
+        return x + 1, parameters.args.__origin__ is parameters
+
+    check(program, X, parameters, graphs=1, ops=1)
 
 
 class Endless:

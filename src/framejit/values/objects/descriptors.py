@@ -24,6 +24,7 @@ from framejit.values.core.base import (
     is_heap_class,
     is_user_class,
 )
+from framejit.values.core.constants import is_alias, wrap_opaque
 from framejit.values.core.namespaces import instance_dict
 from framejit.values.core.operations import ClassAttribute
 from framejit.values.core.registry import LOOKASIDES, Result, wraps
@@ -166,7 +167,10 @@ def _c_data(space: Space, value: Value, name: str, owner: type) -> Result:
     except Exception as error:  # as of what autograd has let go of
         kind = type(error).__name__
         raise GraphBreak("FJ0151", f"attribute {name!r} raises {kind}") from error
-    return space.load(value.source.child("attr", name), content)
+    child = value.source.child("attr", name)
+    if is_alias(type(content)) and getattr(obj, name) is not content:  # each read makes one
+        return wrap_opaque(space, child, content)
+    return space.load(child, content)
 
 
 def _cached_property(space: Space, found: ClassAttribute, value: Value, name: str) -> Result:
