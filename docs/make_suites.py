@@ -53,8 +53,8 @@ def details(name: str, found: dict) -> list[str]:
     lines = [f"\n## {name}\n"]
     if found["not applicable"]:
         lines.append(
-            f"{found['not applicable']} have no samples for CPUs, or only such that plain Python "
-            "raises for.\n"
+            f"Without: {found['not applicable']} that have no samples for CPUs, or only such that "
+            "plain Python raises for, or that are too large.\n"
         )
     if not found["problems"]:
         return [*lines, "All that were tried are the same, in one graph."]
