@@ -74,7 +74,7 @@ def test_names_of(kind, write):
         y = x + 1
         return written(made()[kind], write), y * 2
 
-    check(program, X)
+    check(program, X, graphs=2, ops=2)
 
 
 @pytest.mark.parametrize("write", [store, delattr], ids=["store", "delete"])
@@ -122,7 +122,7 @@ def test_what_annotates_a_function_is_callable():
             return str(error), y
         return inner.__annotate__, y
 
-    check(program, X)
+    check(program, X, graphs=1, ops=1)
 
 
 def test_names_deleted_from_a_module_made_inside():
@@ -138,7 +138,9 @@ def test_names_deleted_from_a_module_made_inside():
             found = (*found, str(error))
         return x + 1, hasattr(module, "__name__"), found
 
-    check(program, X, calls=1)  # each call makes another module, which is known by identity
+    check(
+        program, X, calls=1, graphs=1, ops=1
+    )  # each call makes another module, which is known by identity
 
 
 @pytest.mark.parametrize("view", [iter, OrderedDict.items, OrderedDict.values, reversed])
@@ -157,7 +159,7 @@ def test_ordered_dicts_that_change_in_a_loop(view, change):
             seen.append(str(error))
         return x + 1, seen, list(made)
 
-    check(program, X)
+    check(program, X, graphs=1, ops=1)
 
 
 class Group(ExceptionGroup):
@@ -201,4 +203,4 @@ def test_fields_of_a_dataclass_made_inside_that_are_none():
         made = Local(1, last=5)
         return x + made.sum, made.last
 
-    check(program, X)
+    check(program, X, graphs=1, ops=1)

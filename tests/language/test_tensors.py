@@ -721,7 +721,7 @@ BREAKS = [
     (membership_in_a_tensor, 1, 1), (requires_grad_in_place, 1, 8), (grad_of_a_tensor, 1, 6),
     (data_is_assigned, 1, 4), (attribute_of_the_users, 1, 1),
     (attribute_of_the_users_on_an_input, 1, 1), (equal_tensors, 3, 3), (unique_elements, 2, 3),
-    (gradient_by_autograd_grad, 1, 7), (hook_of_a_tensor, 3, 3), (type_as_text, 2, 2),
+    (gradient_by_autograd_grad, 1, 7), (hook_of_a_tensor, 1, 10), (type_as_text, 2, 2),
     (deep_copy_of_a_tensor, 1, 1), (tensor_of_a_tensor, 2, 4), (tensor_as_a_key, 1, 1),
     (version_and_base, 2, 2), (storage_is_set_and_resized, 1, 2),
 ]  # fmt: skip

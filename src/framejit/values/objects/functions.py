@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Callable
 from typing import Any
 
 from torch._ops import OpOverload, OpOverloadPacket
@@ -41,9 +42,9 @@ _FIELDS = frozenset(
 #: What a function made here gets from ``MAKE_FUNCTION``.
 _MADE_OF = {"__defaults__": "defaults", "__kwdefaults__": "kwdefaults", "__closure__": "cell_tuple"}
 #: What else can be assigned, and what it must be.
-_ASSIGNED: dict[str, type] = {
+_ASSIGNED: dict[str, Any] = {
     "__name__": str, "__qualname__": str, "__doc__": object, "__module__": object,
-    "__annotations__": dict, "__annotate__": object, "__type_params__": tuple,
+    "__annotations__": dict, "__annotate__": (Callable, types.NoneType), "__type_params__": tuple,
 }  # fmt: skip
 #: What of an existing function is read with a guard.
 _READ = (*_CODE_ATTRIBUTES, *_MADE_OF, "__annotations__",
@@ -279,10 +280,8 @@ class FunctionValue(Declared):
                 return value if value is not None else ConstantValue(None)
             if name == "__annotations__":
                 return self._annotations(space)
-            if name == "__annotate__" and name in _FIELDS:
-                return ConstantValue(None)
-            if name == "__type_params__" and name in _FIELDS:
-                return constant_value(space, ())
+            if name in ("__annotate__", "__type_params__") and name in _FIELDS:
+                return constant_value(space, () if name == "__type_params__" else None)
         elif name in _READ:
             assert self.source is not None
             if name == "__annotations__":
@@ -317,8 +316,6 @@ class FunctionValue(Declared):
         if name == "__annotations__" and "__annotate__" in self.attributes:
             self.attributes["__annotate__"] = ConstantValue(None)
         if name == "__annotate__" and not value.is_none():
-            if space.class_attribute(value.python_type(), "__call__") is None:
-                raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
             self.attributes.pop("__annotations__", None)
         if name == "__qualname__" and self.function is None:
             self.name = str(value.realize().as_python())
