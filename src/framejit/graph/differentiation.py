@@ -107,10 +107,12 @@ def _watching(
         change, *used = changes[place]
         return None if change is None else change(gradient, *used)
 
+    number = RemovableHandle.next_id
     handles = [
         tensor.register_hook(functools.partial(watch, place))
         for place, tensor in enumerate(tensors)
     ]
+    RemovableHandle.next_id = number  # the program sees numbers of handles
     try:
         yield seen
     finally:

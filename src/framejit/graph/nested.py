@@ -152,7 +152,8 @@ def close_all_hooks(module: torch.fx.GraphModule) -> None:
 
 
 def hook_gradient(hook: HeldHook, tensor: torch.Tensor) -> Any:
-    """Register a hook on the gradient of a tensor; AOTAutograd makes it part of backward."""
+    """Register a hook on the gradient of a tensor; AOTAutograd makes it part of backward. How many
+    handles the program has made is counted, and written, by the code around the graph."""
     return tensor.register_hook(hook.held[0]) if tensor.requires_grad else None
 
 

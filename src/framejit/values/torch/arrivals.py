@@ -21,6 +21,7 @@ from framejit.graph.nested import Stretch
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Declared, Kwargs, Value
+from framejit.values.core.carried import NewNumber, carried_sum
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
@@ -102,6 +103,21 @@ def _alike(one: TensorValue, other: TensorValue) -> bool:
     return looks[0] == looks[1] and other.cls is one.cls
 
 
+def number_of_handle(space: Space) -> Value:
+    """The number of a new handle of hooks, which is counted."""
+    counter = space.class_value(RemovableHandle).realize()
+    written = space.class_writes.get(RemovableHandle, {}).get("next_id")
+    if written is None:
+        source = space.class_source(RemovableHandle).child("type_attr", "next_id")
+        written = space.load(source, RemovableHandle.next_id)
+    following = carried_sum(space, "+", written, ConstantValue(1))
+    if following is None:
+        raise GraphBreak("FJ0117", "the number of a handle of hooks was looked at")
+    space.write_class_attribute(RemovableHandle, "next_id", following)
+    space.effects.note(counter)
+    return NewNumber(following.base, following.step - 1)
+
+
 class WatchHandle(Declared):
     """What ``register_hook`` returns; it can only be used in the same graph."""
 
@@ -132,6 +148,7 @@ def watch(
     watching = Watching(hook, of_node)
     watched.hooks.append(watching)
     space.effects.note_watching()
+    number_of_handle(space)
     return WatchHandle(watched, watching, space.step)
 
 

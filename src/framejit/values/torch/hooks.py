@@ -41,7 +41,7 @@ from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import BoundBuiltin, FunctionValue, MethodValue
 from framejit.values.objects.partials import PartialValue
-from framejit.values.torch.arrivals import watch
+from framejit.values.torch.arrivals import number_of_handle, watch
 from framejit.values.torch.tensors import TensorValue
 
 #: Makes an object of the program with these tensors in the places that need one.
@@ -157,6 +157,7 @@ def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Va
     builder = space.builder
     module = builder.add_module("hook", HeldHook(hook))
     node = builder.call_effect(hook_gradient, (module, tensor.proxy(space)), {})
+    number_of_handle(space)
     return HandleValue(node, space.step)
 
 

@@ -19,7 +19,6 @@ from framejit.values.containers.mappings import DictValue, InstanceDictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Declared, Kwargs, Value
-from framejit.values.core.carried import NewNumber, carried_sum
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.keys import ReferenceKey, key_of
 from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside, wraps
@@ -27,6 +26,7 @@ from framejit.values.core.space import Space
 from framejit.values.core.symbolic import SymbolicValue, check
 from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import FunctionValue, call_polyfill, function_value
+from framejit.values.torch.arrivals import number_of_handle
 from framejit.values.torch.tensors import TensorValue
 
 # -- functions that are run as they are written -------------------------------------------------
@@ -46,18 +46,8 @@ def as_written(space: Space, function: Any, args: Args, kwargs: Kwargs) -> Resul
 def _new_handle(space: Space, args: Args, kwargs: Kwargs) -> Result:
     """Nobody looks at the number of a handle, which is new in the dict of hooks; so calls that
     register hooks and remove them are all alike."""
-    counter = space.class_value(RemovableHandle).realize()
-    written = space.class_writes.get(RemovableHandle, {}).get("next_id")
-    if written is None:
-        source = space.class_source(RemovableHandle).child("type_attr", "next_id")
-        written = space.load(source, RemovableHandle.next_id)
-    following = carried_sum(space, "+", written, ConstantValue(1))
-    if following is None:
-        raise GraphBreak("FJ0117", "the number of a handle of hooks was looked at")
-    space.write_class_attribute(RemovableHandle, "next_id", following)
-    space.effects.note(counter)
     named = dict(zip(("self", "hooks_dict"), args, strict=False)) | kwargs
-    named["number"] = NewNumber(following.base, following.step - 1)
+    named["number"] = number_of_handle(space)
     return call_polyfill(space, polyfills.new_handle, [], named)
 
 
