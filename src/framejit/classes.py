@@ -13,8 +13,10 @@ from collections.abc import Callable
 def is_known_by_identity(cls: type) -> bool:
     """Can the class be the key of a table? Else that runs code of its metaclass, or fails."""
     kind = type(cls)
+    if kind is type:
+        return True
     own = kind.__eq__ is not type.__eq__ or kind.__hash__ is not type.__hash__
-    return kind is type or (not own and (type(kind) is type or is_known_by_identity(kind)))
+    return not own and is_known_by_identity(kind)
 
 
 def asked_once(ask: Callable[[type], bool]) -> Callable[[type], bool]:

@@ -49,7 +49,6 @@ from framejit.package.graphs import (
 from framejit.source import Fact, Source
 
 _DEOPTIMISE = "fj:deoptimise"
-
 _OWN_NAMES = frozenset({GRAPH, SETTLED, _DEOPTIMISE, "__builtins__", "__name__"})
 #: Accessors whose key is data; the keys of the others are plain numbers or nothing.
 _KEYED = frozenset({"item", "call", "attr", "type_attr"})
@@ -536,9 +535,8 @@ class _Bound:
         if self.data["graph"] is not None:
             again = raise_again if self.data["writes"] else compiler.deoptimise(self.compiled)
             namespace[_DEOPTIMISE] = again
-            namespace[SETTLED] = functools.partial(
-                bool, True
-            )  # asked of what writes only, which never runs again
+            # Asked of what writes only, which never runs again.
+            namespace[SETTLED] = functools.partial(bool, True)
             namespace[GRAPH] = self._graph(captures)
         return types.FunctionType(code, namespace, code.co_name)
 

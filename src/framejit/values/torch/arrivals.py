@@ -118,11 +118,10 @@ def number_of_handle(space: Space) -> Value:
     return NewNumber(following.base, following.step - 1)
 
 
-class WatchHandle(Declared):
-    """What ``register_hook`` returns; it can only be used in the same graph."""
+class HandleValue(Declared):
+    """What ``register_hook`` of a new tensor returns; it can only be used in the same graph. Its
+    classes say in ``call_method`` what ``remove()`` does."""
 
-    watched: Watched
-    watching: Watching
     step: int
     kind = RemovableHandle
 
@@ -130,6 +129,13 @@ class WatchHandle(Declared):
         if name != "remove":
             raise GraphBreak("FJ0117", f"attribute {name!r} of the handle of a gradient hook")
         return BoundBuiltin(self, name)
+
+
+class WatchHandle(HandleValue):
+    """The handle of a hook that is traced."""
+
+    watched: Watched
+    watching: Watching
 
     def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if self.watching in self.watched.hooks:
@@ -149,7 +155,7 @@ def watch(
     watched.hooks.append(watching)
     space.effects.note_watching()
     number_of_handle(space)
-    return WatchHandle(watched, watching, space.step)
+    return WatchHandle(space.step, watched, watching)
 
 
 def watched_among(space: Space, nodes: list[Any]) -> dict[Any, Watched]:

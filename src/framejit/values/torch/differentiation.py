@@ -255,9 +255,6 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
         if leaf.obj is not None or node not in space.effects.made_leaves:
             if (found := _guard_leaf(space, leaf)) is not None:
                 hooks[node] = found
-    order = list(leaves)
-    if hooks:
-        order = order_of_arrival(space.builder, nodes, given, order)
     retaining, watched = _retaining(space, nodes), watched_among(space, nodes)
     if (retaining or watched) and not wanted.is_none():
         raise GraphBreak("FJ0117", "backward() with inputs goes through what sees its gradient")

@@ -16,7 +16,6 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch.utils.hooks import RemovableHandle
 
 from framejit.exc import GraphBreak
 from framejit.graph.global_state import refused_hooks
@@ -29,7 +28,7 @@ from framejit.graph.nested import (
     remove_hook,
 )
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core.base import Args, Declared, Kwargs, Unmaterialisable, Value
+from framejit.values.core.base import Args, Kwargs, Unmaterialisable, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.effects import Graded
 from framejit.values.core.inline_policy import is_library, names_in
@@ -39,9 +38,9 @@ from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.cells import CellValue
 from framejit.values.objects.classes import ClassValue
-from framejit.values.objects.functions import BoundBuiltin, FunctionValue, MethodValue
+from framejit.values.objects.functions import FunctionValue, MethodValue
 from framejit.values.objects.partials import PartialValue
-from framejit.values.torch.arrivals import number_of_handle, watch
+from framejit.values.torch.arrivals import HandleValue, number_of_handle, watch
 from framejit.values.torch.tensors import TensorValue
 
 #: Makes an object of the program with these tensors in the places that need one.
@@ -102,17 +101,10 @@ def _close(space: Space, args: Args, kwargs: Kwargs) -> Result:
     return ConstantValue(None)
 
 
-class HandleValue(Declared):
-    """What ``register_hook`` of a new tensor returns; it can only be used in the same graph."""
+class HeldHandle(HandleValue):
+    """The handle of a hook that the graph holds."""
 
     node: Any
-    step: int
-    kind = RemovableHandle
-
-    def getattr(self, space: Space, name: str) -> Result:
-        if name != "remove":
-            raise GraphBreak("FJ0117", f"attribute {name!r} of the handle of a gradient hook")
-        return BoundBuiltin(self, name)
 
     def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         space.builder.call_effect(remove_hook, (self.node,), {})
@@ -158,7 +150,7 @@ def watch_gradient(space: Space, tensor: TensorValue, method: str, args: list[Va
     module = builder.add_module("hook", HeldHook(hook))
     node = builder.call_effect(hook_gradient, (module, tensor.proxy(space)), {})
     number_of_handle(space)
-    return HandleValue(node, space.step)
+    return HeldHandle(space.step, node)
 
 
 def _maker(space: Space, value: Value, tensors: list[TensorValue], cells: list[Variable]) -> Maker:
