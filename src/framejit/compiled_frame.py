@@ -21,8 +21,8 @@ from framejit.capture.target import Caller, Target
 from framejit.graph.stand_ins import StandIns
 from framejit.guards.plan import Failure, Plan
 from framejit.guards.standing_in import as_given
+from framejit.interruptions import interrupts
 from framejit.peer import is_machinery
-from framejit.plain import interrupts
 from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.shapes.policy import NumberSeen, Policy, Seen

@@ -54,9 +54,10 @@ from framejit.graph.stand_ins import StandIns
 from framejit.guards.standing_in import expect
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.outcomes import Broken
+from framejit.interruptions import interrupts
 from framejit.misses import Later, Turns, miss
 from framejit.peer import is_machinery, keep_out, left_alone
-from framejit.plain import has_blocks, interrupts, plain_function, unwatched
+from framejit.plain import has_blocks, plain_function, unwatched
 from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.strictness import is_strict, strictness
@@ -464,9 +465,8 @@ class Compiler:
             messages.warn_recompile_limit(**told)
             return False
         identifiers = tuple([failure.identifier for failure in failures])
-        events.emit(
-            events.Recompile(**shown, reasons=reasons, count=count, identifiers=identifiers)
-        )
+        told = {**shown, "reasons": reasons, "identifiers": identifiers}
+        events.emit(events.Recompile(**told, count=count))
         return True
 
     def _captured(

@@ -18,6 +18,7 @@ from framejit import config, native
 from framejit.backends.exclusive import exclusive, exclusive_if_free, works_for_holder
 from framejit.exc import FramejitError, InternalError, NothingFits
 from framejit.graph.silence import remembering
+from framejit.interruptions import carried
 from framejit.report import events
 
 if TYPE_CHECKING:  # a release without tables has no captures
@@ -161,7 +162,9 @@ def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
                 compiled.left(*_why_nothing_new(compiled, slots))
                 return None  # asked for the library, or by `explain`
             make = functools.partial(_compiled_in_turn, compiled, slots)
-            return make() if later is None else later.entry_for(compiled, slots, make)
+            return carried(
+                make if later is None else lambda: later.entry_for(compiled, slots, make)
+            )
     except RecursionError:  # the stack is nearly full: the user's code may still fit
         return None
     except BaseException as error:

@@ -6,11 +6,8 @@ error where the original goes on. Next room: the driver (compiler).
 
 from __future__ import annotations
 
-import functools
-import signal
-import sys
 from collections.abc import Callable
-from types import CellType, CodeType
+from types import CellType
 from typing import Any
 
 from framejit import native
@@ -104,25 +101,3 @@ def has_blocks(target: Target) -> bool:
     points = [caller.point for caller in target.callers]
     codes = [target.code, *[point.code for point in points if point is not None]]
     return any(i.op == "PUSH_EXC_INFO" for code in codes for i in decode(code).instructions)
-
-
-def interrupts(error: BaseException) -> bool:
-    """Does a handler of signals, or a function that traces, raise it? It has nothing to do with
-    what the program was doing then, which does not raise it again."""
-    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
-    codes = {_code_of(handler) for handler in (*handlers, sys.gettrace(), sys.getprofile())}
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code in codes:
-            return True
-        trace = trace.tb_next
-    return False
-
-
-def _code_of(handler: Any) -> CodeType | None:
-    while isinstance(handler, functools.partial):
-        handler = handler.func
-    if not hasattr(handler, "__code__"):  # an object that can be called
-        handler = vars(type(handler)).get("__call__")
-    code = getattr(handler, "__code__", None)
-    return code if isinstance(code, CodeType) else None

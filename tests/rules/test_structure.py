@@ -28,7 +28,7 @@ ORDER = [
     {"collection"},
     {"capture"},
     {"peer"},
-    {"plain"},
+    {"plain", "interruptions"},
     {"compiled_frame"},
     {"misses"},
     {"compiler"},

@@ -7,6 +7,8 @@
 
 #include <torch/headeronly/version.h>
 
+#include <csignal>
+
 namespace framejit {
 
 static PyObject* python_type_version(PyObject*, PyObject* type) {
@@ -34,9 +36,30 @@ static PyObject* evaluate(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return result;
 }
 
+// signal.signal, but the operating system is told nothing: flags such as SA_RESTART stay, and so does a handler in C
+// that has been put in front of Python's.
+static PyObject* exchange_handler(PyObject*, PyObject* args) {
+  int number;
+  PyObject* handler;
+  if (!PyArg_ParseTuple(args, "iO", &number, &handler)) return nullptr;
+  Ref signals = Ref::steal(PyImport_ImportModule("_signal"));
+  if (!signals) return nullptr;
+  sigset_t one, before;
+  struct sigaction action;
+  sigemptyset(&one);
+  if (sigaddset(&one, number) != 0 || sigaction(number, nullptr, &action) != 0) return PyErr_SetFromErrno(PyExc_OSError);
+  pthread_sigmask(SIG_BLOCK, &one, &before);
+  PyObject* replaced = PyObject_CallMethod(signals.get(), "signal", "iO", number, handler);
+  if (replaced) sigaction(number, &action, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return replaced;
+}
+
 static PyMethodDef functions[] = {
     {"evaluate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(evaluate)), METH_FASTCALL,
      "evaluate(code, globals): runs a program as the first thing on the stack, as far as sys.getrecursionlimit goes."},
+    {"exchange_handler", exchange_handler, METH_VARARGS,
+     "exchange_handler(number, handler): the handler of a signal, which this one replaces for Python alone."},
     {"has_generic_getattr", python_has_generic_getattr, METH_O,
      "Whether attributes of the instances of a class are looked up as those of plain objects."},
     {"is_plain_leaf",
