@@ -365,6 +365,21 @@ def numbers_of(first, second, third):
     return list(numbers.values()), [numbers[id(one)] for one in (first, second, third)]
 
 
+def test_devices_are_read_anew():
+    """Each read makes an object, as ``torch.device`` does; what is kept is one."""
+    kept = torch.device("cpu")
+
+    def program(x):
+        device = x.device
+        held = [device]
+        return (
+            x + 1, x.device is x.device, held[0] is device, device is kept, kept is kept,
+            device == kept, torch.device("cpu") is torch.device("cpu"), x.dtype is x.dtype,
+        )  # fmt: skip
+
+    check(program, X, graphs=1, ops=1)
+
+
 @pytest.mark.parametrize("kind", [tuple, list, lambda _: torch.ones(2)])
 def test_arguments_that_are_one_object_have_one_address(kind) -> None:
     a, b, c = kind([1, []]), kind([1, []]), kind([1, []])

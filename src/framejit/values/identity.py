@@ -12,6 +12,8 @@ import enum
 import weakref
 from typing import Any
 
+import torch
+
 from framejit.exc import GraphBreak
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import NULL, Value
@@ -76,7 +78,8 @@ def is_shared(obj: Any) -> bool:
 def _object(value: Value) -> Any:
     """The existing object that a value represents; `_NEW` if the program has made it."""
     if isinstance(value, ConstantValue):
-        return _NEW if value.is_open and value.source is None else value.value
+        made = value.is_open or type(value.value) is torch.device  # each ``x.device`` is a new one
+        return _NEW if made and value.source is None else value.value
     real = value.obj
     real = getattr(value, "module", None) if real is None else real
     return _NEW if real is None else real
