@@ -485,7 +485,7 @@ class Compiler:
             check_break=functools.partial(self._check_break, target, met),
             deoptimise=functools.partial(self.deoptimise, compiled),
             may_expect=compiled.refuted < REFUTED_LIMIT,
-            shows_labels=not self.fullgraph,
+            whole=self.fullgraph,
             may_wait=target.point is None and compiled.waited < REFUTED_LIMIT,
             stand_in=None if stand_ins is None else stand_ins.of,
         )

@@ -36,7 +36,7 @@ def traced(function, *slots, break_at=None, may_expect=False, met=None):
         check_break=never if met is None else lambda broken, strict: met.append(broken),
         deoptimise=never,
         may_expect=may_expect,
-        shows_labels=True,
+        whole=False,
         may_wait=False,
     )
     target = Target(function.__code__, function.__globals__, None)

@@ -100,7 +100,7 @@ def _capture(
         task = Task(
             call.target.namespace,
             may_expect,
-            driver.shows_labels,
+            driver.whole,
             recordings,
             may_wait=driver.may_wait,
             compute=compute,

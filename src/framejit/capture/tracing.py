@@ -63,8 +63,8 @@ class Driver:
     deoptimise: Callable[[bool], Callable[..., Any]]
     #: May truth values that depend on data be taken for granted?
     may_expect: bool
-    #: May there be graph breaks for what only a profiler sees?
-    shows_labels: bool
+    #: Is a graph break an error?
+    whole: bool
     #: May the capture be left to the next call (`NotYet`)?
     may_wait: bool
     #: See `Task`.

@@ -405,6 +405,7 @@ def import_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
     else:
         full = name
     if full not in sys.modules:
+        space.task.may_happen_first(f"{full} is imported")
         raise GraphBreak("FJ0140", f"importing {full}, which is not loaded yet")
     if getattr(space.known_value(sys.modules), "mutated", False):
         raise GraphBreak("FJ0140", f"importing {full} after sys.modules was written to")
@@ -412,6 +413,7 @@ def import_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
     module = sys.modules[shown]
     if hasattr(module, "__path__"):
         for missing in [part for part in names or () if not hasattr(module, part)]:
+            space.task.may_happen_first(f"{full}.{missing} is imported")
             raise GraphBreak("FJ0140", f"importing {full}.{missing}, which is not loaded yet")
     source = space.const_source(sys.modules, "sys.modules").child("item", shown)
     frame.stack.append(space.load(source, module))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framejit.classes import is_known_by_identity
-from framejit.exc import GraphBreak
+from framejit.exc import GraphBreak, NotYet
 from framejit.graph.builder import GraphBuilder
 from framejit.shapes.policy import Policy, Seen
 from framejit.source import Source
@@ -48,8 +48,8 @@ class Task(NamedTuple):
     home: dict[str, Any] | None = None
     #: May truth values that depend on data be taken for granted?
     may_expect: bool = False
-    #: Are labels for a profiler that records graph breaks?
-    shows_labels: bool = False
+    #: Is a graph break an error, so that labels for a profiler that records make none?
+    whole: bool = True
     #: The calls that may be repeated instead of executed again.
     recordings: Any = None
     #: May the capture be left to the next call (`NotYet`)?
@@ -65,6 +65,12 @@ class Task(NamedTuple):
     #: What will be there instead of a tensor without content; None: the capture is for tensors as
     #: they are.
     stand_in: Callable[[Any], Any] | None = None
+
+    def may_happen_first(self, what: str) -> None:
+        """Leave the capture to the next call, if a graph break would be an error and the program
+        does ``what`` once only."""
+        if self.whole and self.may_wait:
+            raise NotYet(what)
 
     def expected(self, tensor: Any) -> Any:
         """The tensor that the captured program has where ``tensor`` is now."""

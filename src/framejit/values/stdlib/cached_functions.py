@@ -51,6 +51,14 @@ class _Cached(NamedTuple):
                 raise
             return self.ask(function)
 
+    def is_held(self, function: Any) -> bool:
+        """Does the cache hold the result?"""
+        try:
+            self(function)
+        except LookupError:
+            return False
+        return True
+
     def ask(self, function: Any) -> Any:
         """Call the function, which runs if the result is not there."""
         return function(*self.args, **dict(self.kwargs))
@@ -65,6 +73,24 @@ _PLAIN = (int, float, bool, str, type(None))
 
 #: Calls that were made for an entry's guards, by identity: its first run leaves them out.
 _MADE_ALREADY: dict[int, _Cached] = {}
+#: Calls that captures have made, since only the real one knows the new object that it gives, and
+#: that the program has not come to yet. Captures may start again, or end before.
+_AHEAD: list[tuple[_Cached, Any]] = []
+
+
+def _make_ahead(asked: _Cached, function: Any) -> Any:
+    _AHEAD[:] = [(one, other) for one, other in _AHEAD if one.is_held(other)]
+    _AHEAD.append((asked, function))
+    return asked.ask(function)
+
+
+def _is_ahead(asked: _Cached, function: Any) -> bool:
+    """Has a capture made this call of the program, which comes to it now?"""
+    for position, (one, other) in enumerate(_AHEAD):
+        if other is function and one == asked:
+            del _AHEAD[position]
+            return True
+    return False
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -82,19 +108,23 @@ class FirstCalls:
         for asked, _ in before.noted if before is not None else ():
             _MADE_ALREADY.pop(id(asked), None)
         for asked, function in self.noted if made or self.missed else ():
-            if not made:
+            if not made and not _is_ahead(asked, function):
                 asked.ask(function)
             _MADE_ALREADY[id(asked)] = asked
 
 
 def first_calls(effects: Effects) -> FirstCalls:
     """What a capture noted of calls of existing cached functions."""
-    noted = [
+    noted = _noted(effects)
+    return FirstCalls(noted, bool(effects.first_calls) or any(pair in _AHEAD for pair in noted))
+
+
+def _noted(effects: Effects) -> list[tuple[_Cached, Any]]:
+    return [
         (value.args[0].as_python(), value.args[1].obj)  # type: ignore[attr-defined]
         for value in effects.changed
         if isinstance(value, CacheHit) and not isinstance(value.function, CachedFunctionValue)
     ]
-    return FirstCalls(noted, bool(effects.first_calls))
 
 
 def repeat_call(asked: _Cached, function: Any) -> None:
@@ -118,9 +148,10 @@ class CachedFunctionValue(Declared):
 
     An existing one, called with constants and existing objects, is looked into now and, as a guard,
     before each later call. What it does not hold is computed beside it, if that is all its function
-    does and there is room for it, and put there when the capture has come to its end; else the call
-    is a graph break, as with tensors and new objects, which the cache would keep. With numbers that
-    vary it is traced through if its results cannot be stale.
+    does and there is room for it, and put there when the capture has come to its end; a new object
+    is made by the real call at once, since the program sees which one it is. Else the call is a
+    graph break, as with tensors and new objects as arguments, which the cache would keep. With
+    numbers that vary it is traced through if its results cannot be stale.
     """
 
     obj: Any
@@ -217,7 +248,16 @@ class CachedFunctionValue(Declared):
             result = found.as_python()
         elif found is not None and known and not self.traced and _is_data(found):
             result = self.obj.__wrapped__(*arguments[0], **arguments[1])
+        elif found is not None and known:  # the program gets the one that the cache holds
+            ahead = list(_AHEAD)
+            for pair in _noted(effects):  # caches know the order of their calls
+                if pair in ahead:
+                    ahead.remove(pair)
+                else:
+                    _make_ahead(*pair)
+            return _make_ahead(asked, self.obj)
         else:
+            space.task.may_happen_first(f"{self.obj.__qualname__}() is called, which is cached")
             if effects.first_calls.count(self.obj) == len(self.first):  # else one may make this
                 space.guard(self.source.child("call", asked), "ABSENT")
             raise self._break("runs, and does more than compute")

@@ -285,7 +285,7 @@ def _records(_: Any) -> bool:
 def _check_label(space: Space) -> None:
     """Labels are for a profiler: while one records, they are graph breaks, so that they cover what
     they name. Otherwise nobody sees them."""
-    if space.task.shows_labels:
+    if not space.task.whole:
         asked = space.const_source(torch.autograd, "torch.autograd").child("call", _records)
         space.guard(asked, "ID_MATCH", _records(None))
         if _records(None):
