@@ -369,10 +369,13 @@ def compare_calls(
         failed = not program.nodes and expected["raised"][0] == "RuntimeError"
         if failed and got["raised"][0] == expected["raised"][0]:
             return  # how far autograd has come before an error is its own affair
+        unsettled = as_recorded and expected["backward"]  # so it is after the call
         for key, value in expected.items():
             if (
                 key == "generator" and not as_recorded
             ):  # random numbers that nobody uses are not drawn
+                continue
+            if unsettled and key in ("globals", "arguments"):
                 continue
             if got[key] != value:
                 path, one, two = difference(value, got[key])
@@ -384,6 +387,8 @@ def compare_calls(
                     report.signature += f" {name_of(value)} {name_of(got[key])}"
                     report.failure += "\n" + str(got["raised"])[:3000]
                 return
+        if unsettled:
+            return
 
 
 def name_of(taken: Any) -> str:

@@ -210,6 +210,16 @@ def keeping_what_is_not_reached(w):
     return hidden.grad
 
 
+def keeping_what_a_leaf_is_made_of(w):
+    hidden = w * 2
+    hidden.retain_grad()
+    leaf = hidden.detach().requires_grad_()
+    leaf.sum().backward()
+    before = hidden.grad
+    hidden.sum().backward()
+    return before, hidden.grad, leaf.grad
+
+
 def keeping_what_is_handed_out(w):
     hidden = w.exp()
     hidden.retain_grad()
@@ -225,7 +235,10 @@ def keeping_what_is_written_to(w):
     return hidden.grad
 
 
-INSIDE = [hook_inside, keeping, keeping_twice, keeping_what_is_not_reached]
+INSIDE = [
+    hook_inside, keeping, keeping_twice, keeping_what_is_not_reached,
+    keeping_what_a_leaf_is_made_of,
+]  # fmt: skip
 BREAKING = [keeping_after_a_hook, keeping_what_is_handed_out, keeping_what_is_written_to]
 
 

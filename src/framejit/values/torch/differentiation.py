@@ -293,7 +293,8 @@ class Arriving(NamedTuple):
             if isinstance(gradient, TensorValue)
         }  # fmt: skip
         if not self.watched:
-            _retain(space, [(self.retaining[n], arrived[n]) for n in self.retaining])
+            kept = [n for n in self.retaining if n in arrived]
+            _retain(space, [(self.retaining[n], arrived[n]) for n in kept])
             order = [node for node in order if node in self.leaves]
         if not (self.hooks or self.watched):
             _accumulate(space, {self.leaves[n]: arrived[n] for n in order if n in arrived})
