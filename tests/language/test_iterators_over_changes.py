@@ -182,7 +182,7 @@ PROGRAMS = [
     (elements_that_look_at_the_list, None, 1),
     (list_that_is_popped, letters, 3),
     (list_that_is_popped, lambda: Counter(letters()), 3),
-    (list_that_is_added_to, lambda: OrderedDict(a=1), 1),
+    (list_that_is_added_to, lambda: OrderedDict(a=1), 2),
     (list_that_is_added_to, lambda: defaultdict(int, a=1), 2),
     (list_that_is_added_to, lambda: UserDict(a=1), 2),
     (old_value_is_kept, letters, 3),

@@ -5,6 +5,7 @@ Elements are looked at ahead, so what follows a break in a loop is one graph up 
 
 from __future__ import annotations
 
+import collections
 import itertools
 
 import pytest
@@ -143,12 +144,62 @@ def generator_in_a_zip(x):
 
 
 #: (program, graphs, operations captured)
+NUMBERS = {3, 5, 7}
+ORDERED = collections.OrderedDict(a=1.0, bc=2.0, d=3.0)
+
+
+def numbers_in_a_set(x):
+    out = []
+    for i, number in enumerate(NUMBERS):
+        print(number)
+        out.append(x * (number + i))
+    return out
+
+
+def set_that_grows(x):
+    numbers = {1, 2, 3}
+    for number in numbers:
+        print(number)
+        x = x + number
+        if number == 2:
+            numbers.add(9)
+    return x
+
+
+def numbers_in_a_frozen_set(x):
+    for number in frozenset([2, 3]):
+        print(number)
+        x = x * number
+    return x
+
+
+def ordered_names(x):
+    out = []
+    for name in reversed(ORDERED):
+        print(name)
+        out.append((name, x * ORDERED[name]))
+    for name, value in ORDERED.items():
+        print(name)
+        out.append((name, x + value))
+    return out
+
+
+def moved_while_it_is_gone_over(x):
+    table = collections.OrderedDict(a=x, b=x + 1, c=x * 3)
+    for name, value in table.items():
+        print(name)
+        table[name] = value * 2
+    return list(table.items())
+
+
 PROGRAMS = [
     (enumerate_and_zip, 3, 5), (items_of_a_dict, 4, 8), (list_that_grows, 2, 2),
     (one_iterator_twice_in_a_zip, 2, 4), (partly_consumed_before_and_after, 2, 5),
     (dict_changes_its_size, 2, 2), (values_replaced_ahead, 2, 4), (reversed_list, 4, 7),
     (attributes_of_an_object, 2, 4), (rest_of_a_long_loop, 1, 100),
-    (iterator_kept_by_an_object, 3, 4), (generator_in_a_zip, 3, 3),
+    (iterator_kept_by_an_object, 3, 4), (generator_in_a_zip, 3, 3), (numbers_in_a_set, 3, 5),
+    (set_that_grows, 2, 2), (numbers_in_a_frozen_set, 2, 2), (ordered_names, 6, 6),
+    (moved_while_it_is_gone_over, 4, 5),
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@
 #include <structmember.h>
 
 #include <cstdint>
+#include <cstring>
 #include <unordered_map>
 #include <vector>
 
@@ -212,7 +213,14 @@ inline PyObject* materialise_instance_dict(PyObject* object) {
   return existing_instance_dict(object);
 }
 
-inline bool supports_weakrefs(PyObject* object) { return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)); }
+inline bool supports_weakrefs(PyObject* object) {
+#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+  // Weak references to these are left pointing at memory that is free: CPython crashes.
+  const char* name = Py_TYPE(object)->tp_name;
+  if (strcmp(name, "typing.ParamSpecArgs") == 0 || strcmp(name, "typing.ParamSpecKwargs") == 0) return false;
+#endif
+  return PyType_SUPPORTS_WEAKREFS(Py_TYPE(object));
+}
 
 // What a weak reference points at; Py_None if it is dead. Only compared, never followed.
 inline PyObject* weak_referent(PyObject* reference) {

@@ -165,8 +165,16 @@ static const struct {
 
 Ref new_guard_reference(PyObject* object) { return Ref::steal(PyObject_CallOneArg(guard_reference_type, object)); }
 
+static PyObject* guard_reference_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  if (PyTuple_GET_SIZE(args) > 0 && !supports_weakrefs(PyTuple_GET_ITEM(args, 0))) {
+    return PyErr_Format(PyExc_TypeError, "cannot create weak reference to '%s' object", Py_TYPE(PyTuple_GET_ITEM(args, 0))->tp_name);
+  }
+  return _PyWeakref_RefType.tp_new(type, args, kwargs);
+}
+
 int add_guard_reference(PyObject* module) {
   static PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(guard_reference_new)},
       {Py_tp_doc, const_cast<char*>("A weak reference that a guard holds: a type of its own, so that the program's can be told apart.")},
       {0, nullptr}};
   static PyType_Spec spec = {"framejit.native._C.GuardReference", 0, 0, Py_TPFLAGS_DEFAULT, slots};

@@ -72,6 +72,8 @@ static PyMethodDef functions[] = {
      METH_VARARGS,
      "is_plain_leaf(tensor, may_have_hooks): whether autograd only stores or adds up the gradient of this tensor, apart "
      "from what hooks do that Python knows."},
+    {"supports_weakrefs", [](PyObject*, PyObject* object) { return PyBool_FromLong(supports_weakrefs(object)); }, METH_O,
+     "Whether there may be weak references to an object."},
     {"type_version", python_type_version, METH_O, "The version tag of a type; 0 if it has none."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -128,7 +128,7 @@ class Seen:
     def changes(self, name: str, obj: Any) -> bool:
         """Note that a capture assumes this very object; are there too many of them?"""
         count, known = self.objects.get(name, (0, None))
-        if (known is None or known() is not obj) and type(obj).__weakrefoffset__:
+        if (known is None or known() is not obj) and native.supports_weakrefs(obj):
             count += 1
             self.objects[name] = count, native.GuardReference(obj)
         return count > _DIFFERENT_OBJECTS

@@ -8,6 +8,7 @@ captured program took, the generated function takes. Next room: codegen.
 
 from __future__ import annotations
 
+import collections
 import copy
 import gc
 import itertools
@@ -30,6 +31,7 @@ _OVER_MUTABLE: tuple[type, ...] = (
     type(iter([])), type(reversed([])),
     type(iter(_EMPTY)), type(iter(_EMPTY.values())), type(iter(_EMPTY.items())),
     type(reversed(_EMPTY)), type(reversed(_EMPTY.values())), type(reversed(_EMPTY.items())),
+    type(iter(set())), type(iter(collections.OrderedDict())),
 )  # fmt: skip
 _OVER_FIXED: tuple[type, ...] = (
     type(iter(())), type(iter(range(0))), type(iter(range(1 << 70))), type(iter("")),
@@ -113,9 +115,9 @@ _END = object()
 
 
 def iterated(iterator: Any) -> Any:
-    """The list or dict that an iterator goes over; None when it has ended."""
+    """The list, dict or set that an iterator goes over; None when it has ended."""
     for obj in gc.get_referents(iterator):
-        if isinstance(obj, (list, dict)):
+        if isinstance(obj, (list, dict, set, frozenset)):
             return obj
     return None
 

@@ -351,8 +351,8 @@ def pin(space: Space, value: Value | None) -> None:
 def may_be_held(key: Any) -> bool:
     """Can a guard look for it without keeping any object of the program's alive?"""
     if type(key) is ObjectKey:
-        kind = type(key.target)
-        return key.value is not None and (kind is object or kind.__weakrefoffset__ != 0)
+        held = type(key.target) is object or native.supports_weakrefs(key.target)
+        return key.value is not None and held
     return is_plain(key)
 
 
