@@ -400,11 +400,11 @@ def with_a_finalizer(x):
 
 def test_the_registry_of_finalizers_is_the_programs() -> None:
     framejit.compile(lambda x: x + 2, backend="eager")(torch.ones(1))
-    before = len(weakref.finalize._registry)
+    before = {*weakref.finalize._registry}
     compiled = framejit.compile(with_a_finalizer, backend="eager")
     for _ in range(2):
         assert str(compiled(torch.ones(1))) == str(with_a_finalizer(torch.ones(1)))
-    assert len(weakref.finalize._registry) == before
+    assert {*weakref.finalize._registry} <= before  # others may have ended
 
 
 OPERANDS = {
