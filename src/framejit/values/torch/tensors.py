@@ -169,7 +169,9 @@ class TensorValue(Overridable):
                 return ConstantValue(getattr(self.metadata(), name))
             if name == "ndim":
                 return ConstantValue(len(self.metadata().shape))
-            return constant_value(space, getattr(self.fake(space), name))
+            fake = self.fake(space)  # which knows no `nbytes` of sizes that vary
+            found = fake.numel() * fake.itemsize if name == "nbytes" else getattr(fake, name)
+            return constant_value(space, found)
         if name in _VIEW_ATTRIBUTES:
             return graph_call(space, getattr, [self, ConstantValue(name)], {})
         if name == "is_leaf":
@@ -226,18 +228,16 @@ class TensorValue(Overridable):
             return
         if name == "requires_grad" and value.is_constant:
             space.require_gradient(self, value.as_python())
-            return
-        if name == "data":
+        elif name == "data":
             space.replace_data(self, value)
-            return
-        if not hasattr(self.cls, name):
+        elif not hasattr(self.cls, name):
             if self.obj is None and self.original(space) is not self:
                 raise GraphBreak("FJ0112", "assigning an attribute of what an operation returns")
             store_own(space, self, name, value)
-            return
-        if name != "grad":
+        elif name == "grad":
+            space.assign_gradient(self, value)
+        else:
             raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a tensor")
-        space.assign_gradient(self, value)
 
     def delattr(self, space: Space, name: str) -> None:
         if hasattr(self.cls, name):
