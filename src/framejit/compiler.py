@@ -47,7 +47,7 @@ from framejit.exc import (
     Unsupported,
 )
 from framejit.graph import instalments, slow_imports
-from framejit.graph.errors import WrongResult
+from framejit.graph.errors import Late, WrongResult
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code, under_hooks
 from framejit.graph.repeats import REGIONS, Region
 from framejit.graph.stand_ins import StandIns
@@ -57,7 +57,7 @@ from framejit.interpreter.outcomes import Broken
 from framejit.interruptions import interrupts
 from framejit.misses import Later, Turns, miss
 from framejit.peer import is_machinery, keep_out, left_alone
-from framejit.plain import has_blocks, plain_function, unwatched
+from framejit.plain import has_blocks, meet, plain_function, unwatched
 from framejit.report import events, messages
 from framejit.shapes import profile
 from framejit.strictness import is_strict, strictness
@@ -297,7 +297,7 @@ class Compiler:
         backend is to blame, which is said once.
         """
 
-        def deoptimise(error: Exception, *slots: Any) -> Any:
+        def deoptimise(error: Exception | Late, *slots: Any) -> Any:
             target, hooked = compiled.target, under_hooks()
             if isinstance(error, Unexpected):
                 compiled.refuted += 1
@@ -305,10 +305,8 @@ class Compiler:
                     compiled.drop_entries()
             elif isinstance(error, FramejitError) or (hooked and not has_blocks(target)):
                 raise error  # hooks are the user's code and may have raised it
-            elif interrupts(error):
-                if (met := self.raising(target, error)) is None:
-                    raise error
-                return native.tail(met, *slots)
+            elif isinstance(error, Late) or interrupts(error):
+                return meet(self.raising(target, error), error, slots)
             reason = f"{type(error).__name__}: {error}"
             events.emit(events.Deoptimised(**target.shown, reason=reason))
             if compiled.plain is None:

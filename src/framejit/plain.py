@@ -15,6 +15,7 @@ from framejit.bytecode.continuations import FramePoint, build_raise, build_resum
 from framejit.bytecode.decode import decode
 from framejit.capture.target import Target
 from framejit.codegen.runtime import answer
+from framejit.graph.errors import Late
 from framejit.peer import keep_out
 
 
@@ -94,6 +95,25 @@ def _unwatched(function: Callable[..., Any], *args: Any) -> Any:
 
 
 keep_out(_unwatched.__code__)
+
+
+def meet(
+    raising: Callable[..., Any] | None, error: Exception | Late, slots: tuple[Any, ...]
+) -> Any:
+    """Raise ``error`` with ``raising``, where a frame goes on, if a block of it has to meet it."""
+    if raising is None:
+        raise error.error if isinstance(error, Late) else error
+    thunk = native.tail(raising, *slots)
+    return native.tail(_passed, thunk, error.error) if isinstance(error, Late) else thunk
+
+
+def _passed(thunk: Callable[[], Any], error: Exception) -> None:
+    """The blocks have cleaned up; whatever they make of it, ``error`` goes on."""
+    try:
+        thunk()
+    except Late:
+        pass
+    raise error
 
 
 def has_blocks(target: Target) -> bool:

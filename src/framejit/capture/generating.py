@@ -16,7 +16,7 @@ from framejit.capture.planning import EntryPlan
 from framejit.capture.tracing import Trace
 from framejit.codegen.function import GRAPH, Generated, Position, Recovery
 from framejit.codegen.runtime import located
-from framejit.graph.errors import WrongResult, failing_node, place_of
+from framejit.graph.errors import Late, WrongResult, failing_node, place_of
 from framejit.graph.global_state import leave_transforms, refused_hooks
 from framejit.graph.nested import close_all_hooks
 from framejit.graph.undo import Copies, can_be_undone
@@ -140,7 +140,7 @@ LATE = (
 class UnlessWritten:
     """What a graph calls when it raises that writes to inputs, draws random numbers or exchanges
     data with other processes: it is deoptimised only if it had not done so. Otherwise its error
-    goes on, with the user's line."""
+    goes on, with the user's line, and blocks that the program had entered before clean up."""
 
     def __init__(
         self, deoptimise: Callable[..., Any], module: torch.fx.GraphModule,
@@ -162,4 +162,11 @@ class UnlessWritten:
         begun = "" if at is None else f" The first of these is at {at[0]}:{at[2][0]}, in {at[1]}."
         error.add_note(LATE + begun)
         place = None if node is None else place_of(node)
-        raise error if place is None else located(error.with_traceback(trace), place)
+        if place is not None:
+            located(error.with_traceback(trace), place)
+        return self.deoptimise(Late(error), *slots)
+
+
+def when_written(deoptimise: Callable[..., Any]) -> Callable[..., Any]:
+    """What a graph that writes calls when nothing tells how far it has come."""
+    return lambda error, *slots: deoptimise(Late(error), *slots)

@@ -157,11 +157,6 @@ def _caller() -> types.FrameType | None:
     return frame
 
 
-def raise_again(error: BaseException, *slots: Any) -> Any:
-    """The error of a graph goes on."""
-    raise error
-
-
 def _frame_in(filename: str, name: str, positions: Positions) -> types.FrameType:
     """A frame that tracebacks show as the user's; it has no caller."""
     code = _nothing.__code__

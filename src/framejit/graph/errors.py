@@ -48,6 +48,15 @@ class WrongResult(TypeError):
     """What a backend compiled does not return what the graph does."""
 
 
+class Late(BaseException):
+    """An error of a graph that cannot run again: the program's blocks clean up when it passes them,
+    but none of its handlers deals with what the variables of its frame know nothing of."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(*error.args)
+        self.error = error
+
+
 def as_graph_break(target: Any, error: Exception) -> GraphBreak:
     name = name_of(target)
     if isinstance(error, GraphBreak):

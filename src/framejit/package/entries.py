@@ -20,10 +20,10 @@ from torch.utils._device import DeviceContext
 
 from framejit import native, tensor_file
 from framejit.bytecode.continuations import FramePoint
-from framejit.capture.generating import UnlessWritten
+from framejit.capture.generating import UnlessWritten, when_written
 from framejit.capture.graphs import GraphCall
 from framejit.codegen.function import GRAPH, SETTLED
-from framejit.codegen.runtime import HELPERS, raise_again
+from framejit.codegen.runtime import HELPERS
 from framejit.compiled_frame import CompiledFrame
 from framejit.compiler import Break, Compiler
 from framejit.graph.bounds import Assumption
@@ -533,7 +533,8 @@ class _Bound:
         namespace["__builtins__"] = builtins
         namespace["__name__"] = "framejit.generated"
         if self.data["graph"] is not None:
-            again = raise_again if self.data["writes"] else compiler.deoptimise(self.compiled)
+            again = compiler.deoptimise(self.compiled)
+            again = when_written(again) if self.data["writes"] else again
             namespace[_DEOPTIMISE] = again
             # Asked of what writes only, which never runs again.
             namespace[SETTLED] = functools.partial(bool, True)
