@@ -365,6 +365,9 @@ def compare_calls(
             return
         if got["late"]:
             report.late = True
+            if got["mode"] != expected["mode"]:  # blocks clean up, whatever else is lost
+                report.failure = f"call {number}: modes {expected['mode']} {got['mode']}"
+                report.signature = "mode"
             return
         failed = not program.nodes and expected["raised"][0] == "RuntimeError"
         if failed and got["raised"][0] == expected["raised"][0]:
