@@ -13,7 +13,7 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from framejit.codegen.emit import Emitter, builds, call, emits, name
+from framejit.codegen.emit import Emitter, builds, call, emits
 from framejit.codegen.emit_containers import fill_namespace, hashing, write_container
 from framejit.codegen.emit_generators import kept_in_traceback
 from framejit.values.core.base import Unmaterialisable, Value
@@ -30,7 +30,6 @@ from framejit.values.stdlib.cached_functions import CachedFunctionValue
 from framejit.values.torch.made_wrappers import MadeWrapper
 from framejit.values.torch.overrides import Block
 from framejit.values.torch.subclasses import SubclassValue
-from framejit.values.torch.wrappers import WrapperValue
 
 
 @emits(ClassValue)
@@ -115,11 +114,6 @@ def _tensor(out: Emitter, value: SubclassValue) -> ast.expr:
     made = out.keep(value, "tensor", call(out.helper("as_subclass"), tensor, cls))
     _later_attributes(out, made, value)
     return made
-
-
-@builds(WrapperValue)
-def _wrapper(out: Emitter, value: WrapperValue) -> ast.expr:
-    return name(out.output(value))
 
 
 @builds(MadeWrapper)

@@ -15,17 +15,42 @@ from framejit.codegen.emit_containers import fill_namespace
 from framejit.codegen.emit_objects import set_attributes
 from framejit.values.torch.ragged import RaggedSize
 from framejit.values.torch.tensors import TensorValue
+from framejit.values.torch.wrappers import WrapperValue
 
 
 @builds(TensorValue)
 def _tensor(out: Emitter, value: TensorValue) -> ast.expr:
+    is_leaf = _is_leaf(out, value)
+    if is_leaf or value.cls is not torch.Tensor:
+        _settle(out, value, "new_leaf", out.cls(value.cls), ast.Constant(is_leaf))
+    return _with_attributes(out, value)
+
+
+@builds(WrapperValue)
+def _wrapper(out: Emitter, value: WrapperValue) -> ast.expr:
+    is_leaf = _is_leaf(out, value)
+    if is_leaf or value.is_parameter:
+        _settle(
+            out, value, "leaf_of_parts", ast.Constant(value.is_parameter), ast.Constant(is_leaf)
+        )
+    return _with_attributes(out, value)
+
+
+def _is_leaf(out: Emitter, value: TensorValue) -> bool:
+    return value.node in out.space.effects.made_leaves
+
+
+def _settle(out: Emitter, value: TensorValue, helper: str, *arguments: ast.expr) -> None:
+    """A result becomes what the program made of it, once."""
     result = out.output(value)
-    is_leaf = value.node in out.space.effects.made_leaves
-    if (is_leaf or value.cls is not torch.Tensor) and result not in out.leaves:
+    if result not in out.leaves:
         out.leaves.add(result)
-        leaf = call(out.helper("new_leaf"), name(result), out.cls(value.cls), ast.Constant(is_leaf))
+        leaf = call(out.helper(helper), name(result), *arguments)
         out.computations.append(ast.Assign([ast.Name(result, ast.Store())], leaf))
-    made = out.made[value] = name(result)
+
+
+def _with_attributes(out: Emitter, value: TensorValue) -> ast.expr:
+    made = out.made[value] = name(out.output(value))
     if value.namespace is not None:
         fill_namespace(out, made, value)
     if value.assigned_grad is not None:

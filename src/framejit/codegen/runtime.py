@@ -317,6 +317,16 @@ def new_leaf(tensor: torch.Tensor, cls: type, requires_grad: bool) -> torch.Tens
     return torch.Tensor._make_subclass(cls, tensor, requires_grad)
 
 
+def leaf_of_parts(tensor: torch.Tensor, is_parameter: bool, requires_grad: bool) -> torch.Tensor:
+    """A tensor made of tensors as a leaf of autograd, or marked as `torch.nn.Parameter` does it."""
+    if requires_grad:
+        with torch._C.DisableTorchFunctionSubclass():  # the class has been asked
+            tensor.requires_grad_()
+    if is_parameter:
+        tensor._is_param = True  # type: ignore[attr-defined]
+    return tensor
+
+
 def as_subclass(tensor: torch.Tensor, cls: type) -> torch.Tensor:
     """``tensor.as_subclass(cls)``, differentiable wherever the program did it."""
     with torch.set_grad_enabled(tensor.requires_grad):
@@ -330,7 +340,8 @@ HELPERS: dict[str, Any] = {
         "issue_warning", "new_function", "keep_in_traceback",
         "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
         "started_generator", "started_groupby", "decided", "ended_by_index", "random_state",
-        "restore_random", "expect", "new_leaf", "as_subclass", "array", "own_array", "scalar",
+        "restore_random", "expect", "new_leaf", "leaf_of_parts", "as_subclass", "array",
+        "own_array", "scalar",
     )
 } | {"make_wrapper": make_wrapper} | {
     name: getattr(native, name)

@@ -22,15 +22,23 @@ class Attempts(Running):
     depth: int
     #: What is known of calls that are repeated; nothing is learnt from an attempt.
     recordings: Any
+    #: How many instructions have been executed; those at which a break is planned.
+    steps: int
+    break_at: dict[int, GraphBreak]
 
     def attempt(self, call: Callable[[], Value]) -> Value | None:
-        """Make a call that the program has not asked for; None where it cannot be captured."""
-        before = self.level, self.depth, self.handled
+        """Make a call that the program has not asked for; None where it cannot be captured.
+
+        A break that is planned within it is meant for the operation that it is part of: what that
+        does afterwards has the same step."""
+        before, started = (self.level, self.depth, self.handled), self.steps
         self.recordings, recordings = None, self.recordings
         try:
             return call()
         except (GraphBreak, Restart, Raised):
             self.level, self.depth, self.handled = before
+            if any(started < step <= self.steps for step in self.break_at):
+                raise
             return None
         finally:
             self.recordings = recordings

@@ -22,7 +22,8 @@ from framejit.values.core.effects import Graded
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.torch.subclasses import SubclassValue
-from framejit.values.torch.tensors import TensorValue, tensor_call
+from framejit.values.torch.tensors import TensorValue, from_fx, tensor_call
+from framejit.values.torch.wrappers import WrapperValue
 
 
 def require_gradient(space: Space, tensor: TensorValue, wanted: bool | None) -> TensorValue:
@@ -78,12 +79,26 @@ def _new_parameter(space: Space, args: Args, kwargs: Kwargs) -> Result:
         raise GraphBreak("FJ0153", "making a torch.nn.Parameter in another way than usual")
     if data.is_none():
         data = tensor_call(space, torch.empty, ConstantValue(0))
-    if not isinstance(data, TensorValue) or data.cls not in (torch.Tensor, torch.nn.Parameter):
+    usual = isinstance(data, TensorValue) and data.cls in (torch.Tensor, torch.nn.Parameter)
+    if not usual and not isinstance(data, WrapperValue):
         raise GraphBreak("FJ0153", f"making a torch.nn.Parameter of a {data.describe()}")
     flag = given.get("requires_grad", ConstantValue(True)).realize()
-    made = TensorValue(*_detached(space, data), torch.nn.Parameter)
-    made.step = space.step
+    if isinstance(data, WrapperValue):
+        made = _marked(space, data)
+    else:
+        made = TensorValue(*_detached(space, data), torch.nn.Parameter)
+        made.step = space.step
     return require_gradient(space, made, flag.as_python() if flag.is_constant else None)
+
+
+def _marked(space: Space, data: WrapperValue) -> TensorValue:
+    """A parameter made of a tensor that consists of tensors: of its own class, which says what
+    ``detach()`` is."""
+    made = from_fx(space, *_detached(space, data)) if data.leaves_functions_alone() else None
+    if type(made) is not WrapperValue or made.cls is not data.cls:
+        raise GraphBreak("FJ0153", f"making a torch.nn.Parameter of a {data.describe()}")
+    made.become_parameter()
+    return made
 
 
 def _detached(space: Space, tensor: TensorValue) -> tuple[Any, Any]:

@@ -70,11 +70,12 @@ _SCALED = {"addcdiv": "value", "addcdiv_": "value", "addcmul": "value", "addcmul
 
 def has_flag(space: Space, value: TensorValue, name: str) -> bool:
     """Is the attribute ``name`` of a tensor true?"""
-    if value.obj is None:
+    if value.obj is None and not value.metadata().wraps:
         own = own_attribute(space, value, name)
         return own is not None and space.truth(own)
-    if name not in value.obj.__dict__ and hasattr(value.cls, name):  # the subclass has it
-        return bool(getattr(value.obj, name))
+    obj = value.obj
+    if obj is not None and name not in obj.__dict__ and hasattr(value.cls, name):  # the subclass
+        return bool(getattr(obj, name))
     try:
         return space.truth(space.now(value.getattr(space, name)))
     except Raised:

@@ -50,6 +50,8 @@ class WrapperValue(SubclassValue):
     told: Any = ()
     #: Is it being asked for that, and does the graph need nothing of what it reads?
     is_telling: bool = False
+    #: Has the program made a parameter of it?
+    is_parameter: bool = False
     original = TensorValue.original
 
     def _asked(self, space: Space, question: Any) -> Value:
@@ -67,6 +69,8 @@ class WrapperValue(SubclassValue):
             if isinstance(getattr(looked_at, name), torch.Tensor):
                 return self._part(space, name)
         if self.obj is None:
+            if name == "__dict__":
+                raise GraphBreak("FJ0156", f"__dict__ of a {self.describe()} that is a result")
             found = space.class_attribute(self.cls, name)
             if found is not None and type(found.raw) is types.MemberDescriptorType:  # a slot
                 return constant_value(space, space.run_real(getattr, looked_at, name))
@@ -106,6 +110,11 @@ class WrapperValue(SubclassValue):
             if type(dim) is int and -len(self.metadata().shape) <= dim < len(self.metadata().shape):
                 return size_of(space, self, dim % len(self.metadata().shape))
         return super().call_method(space, name, args, kwargs)
+
+    def become_parameter(self) -> None:
+        """What `torch.nn.Parameter` notes on a tensor whose class it cannot change."""
+        vars(self.example.fake)["_is_param"] = True
+        self.is_parameter = True
 
     def has_gradient(self) -> bool:
         cls: Any = self.cls
