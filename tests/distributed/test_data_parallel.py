@@ -63,6 +63,12 @@ def test_options_of_the_reducer(ranks, how, options):
         assert ranks.run(_with, how, options, backend) == [(1, 0)] * 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("how", WAYS)
+def test_buckets_with_inductor(ranks, how):
+    assert ranks.run(_with, how, {"bucket_cap_mb": 0.0001}, "inductor") == [(1, 0)] * 2
+
+
 def _second(step):
     return {"second": step % 2 == 1}
 

@@ -75,3 +75,20 @@ def test_steps(processes, way, backend):
 @pytest.mark.parametrize("make, clips", [(torch.optim.AdamW, False), (momenta, True)])
 def test_other_steps_of_a_split_model(processes, way, make, clips):
     assert processes.run(_compared, way, make, clips, "aot_eager") == [(2, {})] * processes.count
+
+
+def _beside(rank, way):
+    ours, peer = engines.Ours("eager"), engines.Peer("eager")
+    for engine in (ours, peer):
+        with engine.counting():
+            _train(way, momenta, False, engine.compile)
+    return ours.counted.counting.ops >= peer.counted.counting.ops, len(ours.breaks) <= len(
+        peer.breaks
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["replicated", "sharded_whole"])
+def test_torch_compile_has_no_fewer_breaks(processes, way):
+    """And captures no more operations."""
+    assert processes.run(_beside, way) == [(True, True)] * processes.count

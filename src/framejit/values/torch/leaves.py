@@ -79,15 +79,14 @@ def _new_parameter(space: Space, args: Args, kwargs: Kwargs) -> Result:
         raise GraphBreak("FJ0153", "making a torch.nn.Parameter in another way than usual")
     if data.is_none():
         data = tensor_call(space, torch.empty, ConstantValue(0))
-    usual = isinstance(data, TensorValue) and data.cls in (torch.Tensor, torch.nn.Parameter)
-    if not usual and not isinstance(data, WrapperValue):
-        raise GraphBreak("FJ0153", f"making a torch.nn.Parameter of a {data.describe()}")
     flag = given.get("requires_grad", ConstantValue(True)).realize()
     if isinstance(data, WrapperValue):
         made = _marked(space, data)
-    else:
+    elif isinstance(data, TensorValue) and data.cls in (torch.Tensor, torch.nn.Parameter):
         made = TensorValue(*_detached(space, data), torch.nn.Parameter)
         made.step = space.step
+    else:
+        raise GraphBreak("FJ0153", f"making a torch.nn.Parameter of a {data.describe()}")
     return require_gradient(space, made, flag.as_python() if flag.is_constant else None)
 
 

@@ -73,9 +73,8 @@ def has_flag(space: Space, value: TensorValue, name: str) -> bool:
     if value.obj is None and not value.metadata().wraps:
         own = own_attribute(space, value, name)
         return own is not None and space.truth(own)
-    obj = value.obj
-    if obj is not None and name not in obj.__dict__ and hasattr(value.cls, name):  # the subclass
-        return bool(getattr(obj, name))
+    if value.obj is not None and name not in value.obj.__dict__ and hasattr(value.cls, name):
+        return bool(getattr(value.obj, name))  # of the subclass
     try:
         return space.truth(space.now(value.getattr(space, name)))
     except Raised:
