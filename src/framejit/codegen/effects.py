@@ -152,6 +152,7 @@ def _write_tensor(out: Emitter, value: TensorValue) -> None:
         attributes["data"] = TensorValue(value.node, value.example)
     if value.assigned_grad is not None:
         attributes["grad"] = value.assigned_grad
+    attributes.update(value.hook_dicts or {})
     flag = final_flag(out.space, value)
     if flag is not None:
         attributes["requires_grad"] = ConstantValue(flag)

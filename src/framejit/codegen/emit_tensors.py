@@ -53,9 +53,11 @@ def _with_attributes(out: Emitter, value: TensorValue) -> ast.expr:
     made = out.made[value] = name(out.output(value))
     if value.namespace is not None:
         fill_namespace(out, made, value)
+    attributes = dict(value.hook_dicts or {})
     if value.assigned_grad is not None:
-        gradient = {"grad": value.assigned_grad}
-        out.later((value, "grad"), lambda: set_attributes(out, made, gradient))
+        attributes["grad"] = value.assigned_grad
+    if attributes:
+        out.later((value, "grad"), lambda: set_attributes(out, made, attributes))
     return made
 
 

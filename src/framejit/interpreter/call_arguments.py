@@ -123,7 +123,7 @@ class Arguments:
     def _tensor(self, value: TensorValue, number: int) -> Any:
         meta = value.example.meta
         unusual = value.cls is not torch.Tensor or value.assigned_grad is not None
-        unusual = unusual or value.namespace is not None
+        unusual = unusual or value.namespace is not None or bool(value.hook_dicts)
         if unusual or not meta.is_plain or value.obj is not None:
             raise Undescribed
         if self._shared.setdefault(id(value.example), number) != number:
@@ -255,7 +255,7 @@ def _content(value: Value) -> list[Any]:
     if isinstance(value, FunctionValue):
         return [*value.attributes, value.namespace, value.name, value.code]
     if isinstance(value, TensorValue):
-        return [value.example.meta, value.assigned_grad, value.namespace]
+        return [value.example.meta, value.assigned_grad, value.hook_dicts, value.namespace]
     return []
 
 

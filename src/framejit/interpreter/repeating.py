@@ -36,7 +36,8 @@ def returned(value: Value, given: set[Value]) -> Iterator[Source]:
     if value.source is not None:
         yield value.source
     elif isinstance(value, TensorValue):
-        known = value.assigned_grad is None and value.namespace is None
+        known = value.assigned_grad is None and not value.hook_dicts
+        known = known and value.namespace is None
         if not known or type(value) not in (TensorValue, WrapperValue):
             raise Unreturnable
     elif type(value) in (ListValue, TupleValue):

@@ -32,6 +32,7 @@ from framejit.values.stdlib.builtin_functions import sort_in_place
 from framejit.values.torch import overrides
 from framejit.values.torch.data_numbers import indexed_by_data, of_data
 from framejit.values.torch.hooks import watch_gradient
+from framejit.values.torch.leaf_hooks import assign_hook_dict, hook_dict, hook_leaf, is_leaf
 from framejit.values.torch.leaves import assign_gradient, replace_data, require_gradient
 from framejit.values.torch.new_tensors import as_type, new_like
 from framejit.values.torch.nn_modules import module_member, module_setattr
@@ -83,6 +84,10 @@ class ObjectSpace(Space):
     module_setattr = module_setattr
     array_of = array_of
     watch_gradient = watch_gradient
+    is_leaf = is_leaf
+    hook_leaf = hook_leaf
+    hook_dict = hook_dict
+    assign_hook_dict = assign_hook_dict
     require_gradient = require_gradient
     replace_data = replace_data
     assign_gradient = assign_gradient

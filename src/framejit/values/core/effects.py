@@ -80,6 +80,8 @@ class Effects:
         self.released: dict[Value, None] = {}
         #: Leaves that the graph has made, by their nodes.
         self.made_leaves: dict[Any, Graded] = {}
+        #: Dicts of hooks that leaves were given, which hold them.
+        self.hook_dicts: dict[Value, None] = {}
         #: Results that keep their gradients, by their nodes.
         self.retaining: dict[Any, Graded] = {}
         #: Results whose hooks are traced when a gradient arrives, by their nodes.

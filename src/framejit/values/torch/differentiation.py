@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from framejit import native
 from framejit.exc import DifferentiatedTwice, GraphBreak
 from framejit.graph.differentiation import (
     ancestors,
@@ -23,8 +22,6 @@ from framejit.graph.differentiation import (
     record,
 )
 from framejit.graph.metadata import Example
-from framejit.source import Source
-from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Kwargs, Unmaterialisable, Value
@@ -39,6 +36,7 @@ from framejit.values.torch.arrivals import (
     watched_among,
 )
 from framejit.values.torch.hooks import Hooks
+from framejit.values.torch.leaf_hooks import LeafHooks, changed_by, guard_leaf
 from framejit.values.torch.leaves import replaced_in
 from framejit.values.torch.tensors import TensorValue, autograd_arguments, from_fx, graph_call
 
@@ -98,61 +96,6 @@ def _check_possible(space: Space) -> None:
         raise GraphBreak("FJ0117", "a gradient is computed in a mode of autograd")
 
 
-class LeafHooks(NamedTuple):
-    """The hooks of an existing leaf: those that its gradient goes through, those that see it once
-    that is stored."""
-
-    first: list[Value]
-    last: list[Value]
-
-
-def _guard_leaf(space: Space, tensor: TensorValue) -> LeafHooks | None:
-    """Autograd does nothing with this input's gradient but to store it or to return it, and to call
-    these hooks, if there are any."""
-    if tensor.obj is None or tensor.source is None or tensor.cls is not type(tensor.obj):
-        raise GraphBreak("FJ0117", "the gradient of a tensor that is no plain input")
-    hooked = not native.is_plain_leaf(tensor.obj, False)
-    if hooked and not native.is_plain_leaf(tensor.obj, True):
-        raise GraphBreak("FJ0117", "the gradient of an earlier result, or of a distributed tensor")
-    space.guard(tensor.source, "LEAF", hooked)
-    if not hooked:
-        return None
-    names = ("_backward_hooks", "_post_accumulate_grad_hooks")
-    found = [_hooks_at(space, tensor.source.child("attr", name), getattr(tensor.obj, name))
-             for name in names]  # fmt: skip
-    return LeafHooks(*found) if any(found) else None
-
-
-def _hooks_at(space: Space, source: Source, held: Any) -> list[Value]:
-    """The hooks in a dict of a tensor. Their keys are numbers that count all hooks of a process:
-    they are found by their places, unless the program has changed the dict."""
-    hooks = space.load(source, held).realize()
-    if hooks.is_none():
-        return []
-    if isinstance(hooks, DictValue) and not hooks.mutated:
-        space.guard(source, "LEN_MATCH", len(held))
-        return [
-            space.load(source.child("value_at", place), hook)
-            for place, hook in enumerate(dict.values(held))
-        ]
-    return space.items(space.call_now(space.getattr_now(hooks, "values"), []))
-
-
-def _changed_by(space: Space, hooks: LeafHooks | None, gradient: Value) -> Value:
-    """What these make of a gradient."""
-    if hooks is None or not hooks.first or not isinstance(gradient, TensorValue):
-        return gradient
-    function = function_value(space, polyfills.changed_by_hooks)
-    changed = space.call_now(function, [gradient, ListValue(hooks.first)]).realize()
-    looks = [
-        (str(tuple(m.shape)), m.dtype, m.device)
-        for m in (gradient.metadata(), changed.metadata())
-    ] if isinstance(changed, TensorValue) else [None, 0]  # fmt: skip
-    if looks[0] != looks[1]:
-        raise GraphBreak("FJ0117", "a hook of a leaf returns what does not look like its gradient")
-    return changed
-
-
 def _accumulate(space: Space, stored: dict[Value, Value]) -> None:
     """These leaves get gradients: all in one call, which switches gradients off once."""
     function = function_value(space, polyfills.accumulate)
@@ -161,7 +104,7 @@ def _accumulate(space: Space, stored: dict[Value, Value]) -> None:
 
 def _store(space: Space, leaf: TensorValue, gradient: TensorValue, hooks: LeafHooks | None) -> None:
     """A gradient arrives."""
-    given = _changed_by(space, hooks, gradient)
+    given = changed_by(space, hooks, gradient)
     if hooks is not None and hooks.first:
         given = graph_call(space, as_stored, [leaf, given], {})
     _accumulate(space, {leaf: given})
@@ -252,9 +195,8 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
         raise GraphBreak("FJ0117", "backward() comes to no leaf")
     hooks: dict[Any, LeafHooks] = {}
     for node, leaf in leaves.items():
-        if leaf.obj is not None or node not in space.effects.made_leaves:
-            if (found := _guard_leaf(space, leaf)) is not None:
-                hooks[node] = found
+        if (found := guard_leaf(space, leaf)) is not None:
+            hooks[node] = found
     retaining, watched = _retaining(space, nodes), watched_among(space, nodes)
     if (retaining or watched) and not wanted.is_none():
         raise GraphBreak("FJ0117", "backward() with inputs goes through what sees its gradient")
@@ -359,7 +301,11 @@ def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result
     if any(one.replaced for one in inputs):
         raise GraphBreak("FJ0117", "a gradient with respect to a tensor whose data was replaced")
     retain = named.get("retain_graph", _NONE)
-    hooks = [None if one.obj is None else _guard_leaf(space, one) for one in inputs]
+    made = space.effects.made_leaves
+    hooks = [
+        guard_leaf(space, one) if one.obj is not None or one.node in made else None
+        for one in inputs
+    ]
     _keep_apart(space, [*inputs, *space.graph_inputs])
     zeros = space.truth(named.get("materialize_grads", ConstantValue(False)))
     allowed = named.get("allow_unused", _NONE)
@@ -380,5 +326,5 @@ def _captured_grad(space: Space, named: dict[str, Value], twice: bool) -> Result
     if not any(hooks):
         return found
     return TupleValue(
-        [_changed_by(space, *pair) for pair in zip(hooks, space.items(found), strict=True)]
+        [changed_by(space, *pair) for pair in zip(hooks, space.items(found), strict=True)]
     )

@@ -63,6 +63,9 @@ _EAGER_ONLY = frozenset([
 ])  # fmt: skip
 
 
+#: The dicts of a leaf that hold its hooks, and what puts hooks there.
+HOOK_DICTS = {"_backward_hooks": "register_hook",
+              "_post_accumulate_grad_hooks": "register_post_accumulate_grad_hook"}  # fmt: skip
 #: Methods with a number of this name, which eager mode reads out of a tensor if it is given one.
 _SCALED = {"addcdiv": "value", "addcdiv_": "value", "addcmul": "value", "addcmul_": "value",
            "add": "alpha", "add_": "alpha", "sub": "alpha", "sub_": "alpha"}  # fmt: skip
@@ -94,6 +97,8 @@ class TensorValue(Overridable):
     step: int = 0
     #: What the program assigned to ``grad`` of an existing tensor.
     assigned_grad: Value | None = None
+    #: The dicts of hooks that the program gave to a leaf, by the names of `HOOK_DICTS`.
+    hook_dicts: dict[str, Value] | None = None
     #: Node and example of an existing tensor with the other value of ``requires_grad``, if the
     #: program has switched it.
     switched: tuple[Any, Any] | None = None
@@ -187,7 +192,9 @@ class TensorValue(Overridable):
                 return space.load(self.source.child("attr", "grad"), self.obj.grad)
             if self.keeps_gradients(space) or bool(self.fake(space).is_leaf):
                 return ConstantValue(None)
-        if name in ("grad_fn", "_version", "_base", "output_nr", "_backward_hooks", "retains_grad"):
+        if name in HOOK_DICTS and space.is_leaf(self):
+            return space.hook_dict(self, name)
+        if name in ("grad_fn", "_version", "_base", "output_nr", *HOOK_DICTS, "retains_grad"):
             raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
         if name == "__class__":
             return space.class_value(self.cls)
@@ -234,6 +241,8 @@ class TensorValue(Overridable):
             if self.obj is None and self.original(space) is not self:
                 raise GraphBreak("FJ0112", "assigning an attribute of what an operation returns")
             store_own(space, self, name, value)
+        elif name in HOOK_DICTS and space.is_leaf(self):
+            space.assign_hook_dict(self, name, value)
         elif name == "grad":
             space.assign_gradient(self, value)
         else:
@@ -273,6 +282,8 @@ class TensorValue(Overridable):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
         if name == "requires_grad_":
             return space.require_gradient(self, _is_wanted(args, kwargs))
+        if name in HOOK_DICTS.values() and space.is_leaf(self):
+            return space.hook_leaf(self, name, args, kwargs)
         if name in ("register_hook", "retain_grad") and self.obj is None:
             return space.watch_gradient(self, name, args)
         if name == "backward":

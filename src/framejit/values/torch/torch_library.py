@@ -240,6 +240,7 @@ def _make_reference(space: Space, args: Args, kwargs: Kwargs) -> Value:
     # Something else must keep the object alive as long as in eager: it must be part of another one.
     # A class lives long enough, too.
     kept = target.source is not None and target.source.base is not None
+    kept = kept or target in space.effects.hook_dicts
     if not (kept or isinstance(target, ClassValue)) or isinstance(target, TensorValue):
         raise GraphBreak("FJ0163", f"making a weak reference to a {target.describe()}")
     return WeakReferenceValue(None, None, target, space.step)
