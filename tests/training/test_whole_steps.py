@@ -139,6 +139,19 @@ def test_averaged_model(several):
     assert compare(make, Counting("eager"), 1e-5) == [1, 1, *[0] * 8]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("make", LOOPS, ids=lambda make: make.__name__)
+def test_in_double_precision(make, backend):
+    torch.set_default_dtype(torch.float64)
+    try:
+        made = compare(make, Counting(backend), 1e-10)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    if LOOPS[make] is not None:
+        assert sum(made) <= 2, made
+
+
 WITH_INDUCTOR = ("mlp", "convolutions", "gan", "tied", "step_of_bert", "step_of_gpt2",
                  "step_of_llama", "checkpointed")  # fmt: skip
 

@@ -64,6 +64,16 @@ def accumulate(leaves: list[torch.Tensor], gradients: list[torch.Tensor]) -> Non
     torch._C._set_grad_enabled(before)
 
 
+def accumulate_with_history(leaves: list[Any], gradients: list[Any], stored: Any) -> None:
+    """What ``backward(create_graph=True)`` does with the gradients of leaves."""
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(True)
+    for leaf, gradient in zip(leaves, gradients, strict=True):
+        if gradient is not None:
+            leaf.grad = stored(leaf, gradient) if leaf.grad is None else leaf.grad + gradient
+    torch._C._set_grad_enabled(before)
+
+
 def retain(results: list[torch.Tensor], gradients: list[torch.Tensor]) -> None:
     """What ``backward`` does with the gradients of results that keep them."""
     before = torch.is_grad_enabled()

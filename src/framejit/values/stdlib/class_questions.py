@@ -23,7 +23,8 @@ from framejit.values.core.base import Value, is_user_class, real_class
 from framejit.values.core.methods import builtin, stand_in
 from framejit.values.core.registry import LOOKASIDES, Result
 from framejit.values.core.space import Space
-from framejit.values.torch.tensors import TensorValue, has_flag
+from framejit.values.torch.nn_modules import has_flag
+from framejit.values.torch.tensors import TensorValue
 
 
 @builtin(isinstance, 2)

@@ -175,7 +175,10 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if not named.get("grad_variables", _NONE).is_none():
         raise GraphBreak("FJ0117", "backward() is given grad_variables")
     if space.truth(named.get("create_graph", ConstantValue(False))):
-        raise DifferentiatedTwice("FJ0117", "backward() with create_graph=True")
+        try:
+            return _backward_to_go_on_from(space, named)
+        except GraphBreak as broken:
+            raise DifferentiatedTwice("FJ0117", broken.reason) from broken
     _check_possible(space)
     outputs = _tensors(space, named.get("tensors", _NONE))
     given = _given(space, named.get("grad_tensors", _NONE), outputs)
@@ -211,6 +214,36 @@ def _backward(space: Space, args: Args, kwargs: Kwargs) -> Result:
     _keep_apart(space, leaves.values())
     arriving.deliver(space, order)
     return _NONE
+
+
+def _backward_to_go_on_from(space: Space, named: dict[str, Value]) -> Result:
+    """``backward(create_graph=True)``: gradients of leaves are results with a history."""
+    _check_possible(space)
+    outputs = _tensors(space, named.get("tensors", _NONE))
+    given = _given(space, named.get("grad_tensors", _NONE), outputs)
+    retain = named.get("retain_graph", _NONE)
+    nodes = [output.proxy(space) for output in outputs]
+    if not named.get("inputs", _NONE).is_none():
+        raise GraphBreak("FJ0117", "backward() with create_graph=True and inputs")
+    leaves = _reached(space, nodes)
+    if not leaves:
+        raise GraphBreak("FJ0117", "backward() comes to no leaf")
+    seen = [guard_leaf(space, leaf) for leaf in leaves.values()]
+    if any(seen) or _retaining(space, nodes) or watched_among(space, nodes):
+        raise GraphBreak("FJ0117", "backward() with create_graph=True goes through hooks")
+    kept = retain.is_none() or space.truth(retain)
+    node, example = _record(space, gradients, (nodes, given, [*leaves], kept, True, True))
+    _keep_apart(space, leaves.values())
+    found = space.items(from_fx(space, node, example))
+    function = function_value(space, polyfills.accumulate_with_history)
+    arguments: list[Value] = [ListValue([*leaves.values()]), ListValue(found)]
+    space.call_now(function, [*arguments, space.constant(as_stored)])
+    return _NONE
+
+
+@lookaside(as_stored)
+def _as_stored(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    return graph_call(space, as_stored, args, kwargs)
 
 
 class Arriving(NamedTuple):

@@ -167,7 +167,7 @@ def _check_gradient(tensor: TensorValue, value: Value) -> None:
     own, given = tensor.metadata(), value.metadata()
     wanted = tensor.cls if is_traceable_wrapper_subclass_type(tensor.cls) else torch.Tensor
     looks = [(tuple(m.shape), m.dtype, m.device, m.layout) for m in (own, given)]
-    if str(looks[0]) != str(looks[1]) or given.requires_grad or value.cls is not wanted:
+    if str(looks[0]) != str(looks[1]) or value.cls is not wanted:
         raise GraphBreak("FJ0112", "assigning to a gradient a tensor that does not look like one")
 
 

@@ -14,14 +14,15 @@ from torch.nn.modules.lazy import LazyModuleMixin
 
 from framejit.exc import GraphBreak, NotYet
 from framejit.values.containers.mappings import DictValue, existing_dict
-from framejit.values.core.base import Args, Kwargs, Value
+from framejit.values.core.base import Args, Kwargs, Raised, Value
 from framejit.values.core.carried import with_known_class
 from framejit.values.core.constants import OpaqueValue
+from framejit.values.core.namespaces import own_attribute
 from framejit.values.core.operations import LazyValue
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.instances import ObjectValue
-from framejit.values.torch.tensors import TensorValue, has_flag
+from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.torch_library import as_written
 
 _MEMBERS = ("_parameters", "_buffers", "_modules")
@@ -89,3 +90,16 @@ def module_setattr(space: Space, module: ObjectValue, name: str, value: Value) -
         return False
     module.plain_setattr(space, name, value)
     return True
+
+
+def has_flag(space: Space, value: TensorValue, name: str) -> bool:
+    """Is the attribute ``name`` of a tensor true?"""
+    if value.obj is None and not value.metadata().wraps:
+        own = own_attribute(space, value, name)
+        return own is not None and space.truth(own)
+    if value.obj is not None and name not in value.obj.__dict__ and hasattr(value.cls, name):
+        return bool(getattr(value.obj, name))  # of the subclass
+    try:
+        return space.truth(space.now(value.getattr(space, name)))
+    except Raised:
+        return False

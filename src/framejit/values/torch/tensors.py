@@ -24,7 +24,7 @@ from framejit.graph.metadata import Example
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.containers.slices import SliceValue
-from framejit.values.core.base import Args, Kwargs, Raised, Value, is_user_class
+from framejit.values.core.base import Args, Kwargs, Value, is_user_class
 from framejit.values.core.constants import ConstantValue, constant_value, wrap_opaque
 from framejit.values.core.keys import key_of_object
 from framejit.values.core.namespaces import own_attribute, store_own
@@ -69,19 +69,6 @@ HOOK_DICTS = {"_backward_hooks": "register_hook",
 #: Methods with a number of this name, which eager mode reads out of a tensor if it is given one.
 _SCALED = {"addcdiv": "value", "addcdiv_": "value", "addcmul": "value", "addcmul_": "value",
            "add": "alpha", "add_": "alpha", "sub": "alpha", "sub_": "alpha"}  # fmt: skip
-
-
-def has_flag(space: Space, value: TensorValue, name: str) -> bool:
-    """Is the attribute ``name`` of a tensor true?"""
-    if value.obj is None and not value.metadata().wraps:
-        own = own_attribute(space, value, name)
-        return own is not None and space.truth(own)
-    if value.obj is not None and name not in value.obj.__dict__ and hasattr(value.cls, name):
-        return bool(getattr(value.obj, name))  # of the subclass
-    try:
-        return space.truth(space.now(value.getattr(space, name)))
-    except Raised:
-        return False
 
 
 class TensorValue(Overridable):
