@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import framejit
-from checking import check
+from checking import CountingBackend, check
 
 
 class Color(enum.Enum):
@@ -576,3 +576,27 @@ def test_objects_that_say_what_they_are(cls):
         return x + 1, [[isinstance(one, kind) for kind in kinds] for one in (given, cls())]
 
     check(program, torch.ones(2), graphs=1, ops=1)
+
+
+class AddsItself:
+    def __radd__(self, other):
+        return other * 2
+
+
+@pytest.mark.parametrize(
+    "program, graphs",
+    [
+        (lambda x, n, q: sum([1e100, 1.0, -1e100, n]), 3), (lambda x, n, q: sum([q] * 10), 3),
+        (lambda x, n, q: sum((i / 10 for i in range(11)), n), 3),
+        (lambda x, n, q: sum([0.1, AddsItself(), q, 0.7]), 2),
+        (lambda x, n, q: sum([n, n + 1], n), 2), (lambda x, n, q: sum([n, q]), 2),
+        (lambda x, n, q: sum([q * 1j] * 10), 3), (lambda x, n, q: sum([], q), 2),
+    ],
+)  # fmt: skip
+def test_sums_of_numbers_that_vary(program, graphs):
+    backend = CountingBackend()
+    compiled = framejit.compile(lambda x, n, q: (x + n, program(x, n, q)), backend=backend)
+    for n, q in ((1, 0.1), (2, 0.2), (3, 0.3), (4, 0.7)):
+        assert compiled(torch.ones(1), n, q)[1] == program(None, n, q), n
+    # Without what was lost, CPython 3.11 adds numbers that vary one by one.
+    assert 1 < len(backend.graphs) <= graphs + 1

@@ -11,7 +11,8 @@ import sys
 import pytest
 import torch
 
-from checking import check, check_between
+import framejit
+from checking import CountingBackend, check, check_between
 
 X = torch.arange(3.0)
 PROGRAMS: dict[str, tuple[str, int, int]] = {}
@@ -52,6 +53,37 @@ class Boxes(Box[int]):
 def program(x):
     return Boxes().times(x), issubclass(Boxes, Box), Boxes.__orig_bases__[0].__args__
 """, 1, 1,
+)  # fmt: skip
+program(
+    """# generic classes whose base looks at new classes
+def program(x):
+    y = x + 1
+    made = []
+
+    class Base:
+        def __init_subclass__(cls, **kwargs):
+            made.append((cls.__name__, kwargs))
+            super().__init_subclass__()
+
+    class Box[T](Base, kind=3):
+        pass
+
+    return y * 2, made, Box.__parameters__ == Box.__type_params__
+""", 2, 2,
+)  # fmt: skip
+program(
+    """# a variable around a generic class that has no value yet
+def program(x):
+    y = x + 1
+    said = []
+    try:
+        class Box[T]:
+            content: int = later
+    except NameError as error:
+        said.append((str(error), error.name))
+    later = 3
+    return y * 2, said, later
+""", 2, 2,
 )  # fmt: skip
 program(
     """# aliases of types
@@ -486,6 +518,25 @@ def program(x):
     )  # fmt: skip
 
 
+if hasattr(functools.wraps, "__annotate__"):
+    program(
+        """# annotations of a class, before their variables have values
+def program(x):
+    y = x + 1
+    class Box:
+        content: later = 5
+    said = []
+    for ask in (lambda: Box.__annotations__, lambda: Box.__annotate__(1)):
+        try:
+            ask()
+        except NameError as error:
+            said.append((type(error), str(error), error.name))
+    later = int
+    return y * 2, said, Box.__annotations__
+""", 2, 2,
+    )  # fmt: skip
+
+
 def made(name):
     """The function ``program``; its lines are found."""
     text = PROGRAMS[name][0]
@@ -512,3 +563,21 @@ def test_between_operations(name):
     # frames that are looked at run as they are
     seen = "f_locals" in text or 'exec("n = 7")' in text or not COPIES and "locals()" in text
     check_between(made(name), X, ops=None if seen else ops + 2)
+
+
+@pytest.mark.skipif(not hasattr(program, "__annotate__"), reason="CPython 3.14 has __annotate__")
+def test_functions_that_get_other_annotations():
+    def run(compiled):
+        def given(a: int): ...
+        def computed(a: int): ...
+
+        def change(x):
+            given.__annotations__ = {"b": str}
+            computed.__annotate__ = lambda form: {"c": form}
+            return x + 1, given.__annotations__, given.__annotate__, computed.__annotations__
+
+        return [compiled(change)(X)[1:] for _ in range(2)]
+
+    backend = CountingBackend()
+    assert run(functools.partial(framejit.compile, backend=backend)) == run(lambda change: change)
+    assert len(backend.graphs) >= 1

@@ -125,9 +125,30 @@ def super_along_two_bases(x):
     return D().f(x), [c.__name__ for c in D.__mro__]
 
 
+class Numbers(int):
+    @classmethod
+    def from_bytes(cls, given):
+        found = super().from_bytes
+        return found(given, "little") + 1
+
+
+class Tables(dict):
+    @classmethod
+    def fromkeys(cls, keys, value=None):
+        found = super().fromkeys
+        return found([*keys, "more"], value)
+
+
+def class_methods_in_c_that_super_finds(x):
+    n = Numbers.from_bytes(bytes([1, 2]))
+    made = Tables.fromkeys("ab", n)
+    return x * n, made, type(made) is Tables
+
+
 #: (program, graphs, operations captured)
 PROGRAMS = [
     (super_without_arguments, 1, 1), (super_along_two_bases, 1, 4),
+    (class_methods_in_c_that_super_finds, 1, 1),
 ]  # fmt: skip
 
 

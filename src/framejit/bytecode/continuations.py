@@ -41,7 +41,7 @@ from framejit.bytecode.release import tables
 _DROPPED_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_NESTED
 
 # What complains of an empty cell otherwise when it is a free variable.
-_FREE = ("LOAD_DEREF", "LOAD_CLASSDEREF", "DELETE_DEREF")
+_FREE = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "DELETE_DEREF")
 
 # Keyed by the id of a resume function's code object, dropped when that dies.
 _points: dict[int, tuple[weakref.ref[CodeType], FramePoint]] = {}

@@ -23,7 +23,7 @@ from framejit.values.core import inline_policy
 from framejit.values.core.base import Args, CallRequest, Declared, Kwargs, Value, type_name
 from framejit.values.core.constants import ConstantValue, constant_value, fold
 from framejit.values.core.knowledge import Way, known_once
-from framejit.values.core.methods import builtin, check_found
+from framejit.values.core.methods import builtin, check_bound, check_found
 from framejit.values.core.namespaces import codes, own_attribute, own_globals, store_own
 from framejit.values.core.registry import Result, wraps
 from framejit.values.core.space import Space
@@ -311,9 +311,10 @@ class FunctionValue(Declared):
         if name not in _FIELDS:
             store_own(space, self, name, value)
             return
-        if not issubclass(value.realize().python_type(), _ASSIGNED.get(name, ())):
+        fits = issubclass(value.realize().python_type(), _ASSIGNED.get(name, ()))
+        if not fits or (name == "__annotate__" and self.function is not None):
             raise GraphBreak("FJ0152", f"assigning {name} of {self.describe()}")
-        if name == "__annotations__" and "__annotate__" in self.attributes:
+        if name == "__annotations__" and "__annotate__" in _FIELDS:
             self.attributes["__annotate__"] = ConstantValue(None)
         if name == "__annotate__" and not value.is_none():
             self.attributes.pop("__annotations__", None)
@@ -493,7 +494,7 @@ class BoundBuiltin(Declared):
         method = self.receiver, self.name, self.raw
         if (override := space.intercept_method(*method, args, kwargs)) is not None:
             return override
-        check_found(self.receiver.python_type(), self.raw)
+        check_bound(space, self.receiver, self.raw)
         return call_builtin_method(space, self.receiver, self.name, args, kwargs)
 
     def getattr(self, space: Space, name: str) -> Result:

@@ -45,6 +45,7 @@ from framejit.values.core.registry import (
     refuses,
 )
 from framejit.values.core.space import Space
+from framejit.values.core.symbolic import SymbolicValue
 from framejit.values.objects.functions import call_polyfill
 from framejit.values.objects.generators import GeneratorValue
 from framejit.values.objects.instances import ObjectValue
@@ -221,17 +222,41 @@ def _sum(space: Space, iterable: Value, start: Value | None = None) -> Value:
     if issubclass(total.python_type(), (str, bytes, bytearray)):
         space.iter(iterable)
         space.run_real(sum, (), stand_in(total))
+    run: list[Value] | None = [total] if _is_number(total) else None
     items = iterable.realize().items_now(space)
-    if items is not None and total.is_constant and all(map(_is_number, items)):
-        return space.constant(sum([i.realize().as_python() for i in items], total.as_python()))
     for item in space.each(iterable) if items is None else items:
+        if run is not None and _is_number(item):
+            run.append(item.realize())
+            continue
+        if run is not None:
+            total, run = _sum_of_numbers(space, run), None
         total = space.now(space.binary("+", total, item))
-    return total
+    return total if run is None else _sum_of_numbers(space, run)
 
 
 def _is_number(value: Value) -> bool:
     value = value.realize()
-    return value.is_constant and isinstance(value.as_python(), (int, float, complex))
+    if value.is_constant:
+        return isinstance(value.as_python(), (int, float, complex))
+    return isinstance(value, SymbolicValue)
+
+
+#: Does `sum` keep what is lost in additions of floats, and adds it in the end?
+_KEEPS_WHAT_IS_LOST = sum([1e100, 1.0, -1e100]) == 1.0
+
+
+def _sum_of_numbers(space: Space, run: list[Value]) -> Value:
+    """CPython's `sum` of the numbers at the beginning, the first of which is the start. Where they
+    are added one by one, numbers that vary may stay so."""
+    inexact = (n for n, item in enumerate(run) if item.python_type() not in (int, bool))
+    one_by_one = not _KEEPS_WHAT_IS_LOST or next(inexact, len(run)) >= len(run) - 2
+    if one_by_one and not all(item.is_constant for item in run):
+        total, *items = run
+        for item in items:
+            total = space.now(space.binary("+", total, item))
+        return total
+    start, *numbers = [item.as_python() for item in run]
+    return space.constant(space.run_real(sum, numbers, start))
 
 
 def _extreme(
