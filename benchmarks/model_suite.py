@@ -27,7 +27,7 @@ _SMALL = re.compile("atto|femto|pico|nano|tiny|mini|xxs|xs|small|lite|18|_s0|_t0
 #: So many variants of a module are looked at.
 _LOOKED_AT = 5
 #: So many parameters are too many for a process beside others.
-_MOST = 120_000_000
+_MOST = 150_000_000
 
 
 class Architecture:

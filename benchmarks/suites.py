@@ -13,7 +13,8 @@ were written to, gradients, errors.
 
 What is not one graph is tried again as programs that want it captured would be run: with
 ``capture_scalar_outputs`` and ``capture_dynamic_output_shape_ops``. The suite ``timm_models`` has
-one of each architecture (`model_suite`).
+one of each architecture (`model_suite`). The suites einops, accelerate and tensordict are the tests
+of these libraries that compile something, from the folder that ``--tests`` names (`outside`).
 
 A process runs a few operators; what it has found is kept in build/suites.jsonl, so a run that was
 interrupted goes on where it was (``--again`` begins anew). ``--write`` writes docs/suites.json, of
@@ -39,6 +40,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import outside
 import torch
 
 ROOT = Path(__file__).parents[1]
@@ -336,6 +338,7 @@ def summary() -> dict[str, Any]:
         "torch": torch.__version__.partition("+")[0],
         "python": ".".join(map(str, sys.version_info[:2])),
         "suites": {},
+        "outside": outside.known_results(),
     }
     for suite in SUITES:
         found = sorted(by_suite.get(suite, []), key=lambda one: one["position"])
@@ -363,10 +366,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
-        "suites", nargs="*", default=list(SUITES), metavar="suite", help=", ".join(SUITES)
-    )
+        "suites", nargs="*", default=list(SUITES), metavar="suite",
+        help=", ".join([*SUITES, *outside.LIBRARIES]),
+    )  # fmt: skip
     parser.add_argument("--every", type=int, default=1, help="one of so many operators only")
     parser.add_argument("--only", default="", help="operators with this in their name")
+    parser.add_argument("--tests", type=Path, help="where the tests of other libraries are")
     parser.add_argument("--again", action="store_true", help="also what is known already")
     parser.add_argument("--problems", action="store_true", help="also what was not as it should be")
     parser.add_argument("--write", action="store_true", help="write docs/suites.json, run nothing")
@@ -378,6 +383,9 @@ def main() -> None:
         RESULTS.write_text(json.dumps(summary(), indent=1) + "\n")
     else:
         for suite in given.suites:
+            if suite in outside.LIBRARIES:
+                outside.run(suite, given.tests)
+                continue
             run(suite, given.every, given.only, given.again, given.problems)
 
 

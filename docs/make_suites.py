@@ -30,6 +30,17 @@ what is not one graph was tried again. Suites of models have one of each archite
 |---|---|---|---|---|---|---|
 """
 
+OUTSIDE = """
+## Tests of other libraries
+
+The tests of these libraries that compile something, from their packages as they are, once with
+`torch.compile` and once after `framejit.install()`. Skipped are those that the libraries skip where
+there is no accelerator or no download. The package of transformers has no tests of models, and
+there is no source package of tensordict.
+
+| library | tests run | pass with `torch.compile` | pass with framejit | skipped |
+|---|---|---|---|---|"""
+
 
 def share(count: int, total: int) -> str:
     """A number, and how much of all that is; never rounded up to all of it."""
@@ -65,12 +76,32 @@ def details(name: str, found: dict) -> list[str]:
     return lines
 
 
+def outside(found: dict) -> list[str]:
+    """The table of tests of other libraries."""
+    lines = [OUTSIDE]
+    for name, one in found.items():
+        cells = [f"`{name}`", *[str(one[key]) for key in ("tests", "torch", "framejit", "skipped")]]
+        lines.append(f"| {' | '.join(cells)} |")
+    problems = [
+        (name, test, why) for name, one in found.items() for test, why in one["problems"].items()
+    ]
+    if problems:
+        lines += [
+            "\n| library | test that passes with `torch.compile` alone | why |",
+            "|---|---|---|",
+        ]
+        lines += [f"| {name} | `{test}` | {why} |" for name, test, why in problems]
+    return lines
+
+
 def page(results: dict) -> str:
     """The text of the page."""
     suites = results["suites"].items()
     lines = [HEAD.format(**results) + "\n".join(row(*suite) for suite in suites)]
     for suite in suites:
         lines += details(*suite)
+    if results.get("outside"):
+        lines += outside(results["outside"])
     return "\n".join(lines) + "\n"
 
 

@@ -373,6 +373,32 @@ def one_recipe(recipe, length, measured):
         made = recipe("a b", 2)
         return x * made.count, made.names, recipe("a b", 2) is made
 
+    """What a library computes once for a pattern, and keeps."""
+
+    def __init__(self, pattern):
+        self.pattern, self.order = pattern, [int(part) for part in pattern.split()]
+
+
+def made_objects(maxsize=8):
+    """A cached function that makes objects, and one that is called with them."""
+
+    @lru_cache(maxsize)
+    def recipe(pattern):
+        return Recipe(pattern)
+
+    @lru_cache(maxsize)
+    def lengths(of, shape):
+        return [shape[place] for place in of.order], of
+
+    return recipe, lengths
+
+
+def by_recipe(recipe, lengths):
+    def program(x, pattern):
+        found = recipe(pattern)
+        sizes, of = lengths(found, tuple(x.shape))
+        return x.permute(found.order) * sizes[0], of is found, recipe(pattern) is found, sizes
+
     return program
 
 
@@ -382,6 +408,13 @@ def in_order(recipe, length, measured):
     def program(x):
         counts = [recipe(text, 1).count for text in ("a", "a b", "c d e")]
         return x * sum(counts), recipe("a b", 1) is recipe("a b", 1)
+
+
+def by_several(recipe, lengths):
+    def program(x, pattern):
+        old = recipe("0 1")
+        sizes, _ = lengths(recipe(pattern), tuple(x.shape))
+        return x * sizes[0], old.order, recipe("1 0").order
 
     return program
 
@@ -459,3 +492,73 @@ def test_a_module_that_the_first_call_imports(tmp_path, monkeypatch):
     for _ in range(3):
         assert torch.equal(compiled(X), X * 3)
     assert len(backend.graphs) == 1
+
+
+@pytest.mark.parametrize("make", [by_recipe, by_several])
+@pytest.mark.parametrize("maxsize", [8, None])
+def test_objects_that_a_cache_does_not_hold_yet(make, maxsize):
+    sides = [made_objects(maxsize), made_objects(maxsize)]
+    eager, traced = (make(*side) for side in sides)
+    backend = CountingBackend()
+    compiled = framejit.compile(traced, backend=backend, fullgraph=True)
+    x = torch.arange(6.0).reshape(2, 3)
+    for count, pattern in enumerate(("0 1", "1 0", "0 1", "1 0")):
+        compare_outcomes(Outcome(eager, (x, pattern), {}), Outcome(compiled, (x, pattern), {}))
+        for one, other in zip(*sides, strict=True):
+            assert one.cache_info() == other.cache_info()
+        assert len(backend.graphs) == min(count + 1, 2)
+    assert backend.ops == 2 * (2 if make is by_recipe else 1)
+
+
+def test_objects_in_caches_are_the_program_s_own():
+    def make():
+        recipe, _ = made_objects()
+
+        def program(x, pattern):
+            return x + 1, recipe(pattern)
+
+        return program, recipe
+
+    (eager, _), (traced, recipe) = make(), make()
+    backend = CountingBackend()
+    compiled = framejit.compile(traced, backend=backend)
+    found = [compiled(X, "1 0")[1] for _ in range(3)]
+    assert all(one is recipe("1 0") for one in found)
+    assert vars(found[0]) == vars(eager(X, "1 0")[1])
+    recipe.cache_clear()
+    assert compiled(X, "1 0")[1] is recipe("1 0") is not found[0]
+    assert len(backend.graphs) <= 2
+
+
+def test_objects_that_a_full_cache_has_no_room_for():
+    sides = [made_objects(1), made_objects(1)]
+    eager, traced = (by_several(*side) for side in sides)
+    backend = CountingBackend()
+    compiled = framejit.compile(traced, backend=backend)
+    x = torch.ones(2, 3)
+    for pattern in ("0 1", "1 0", "0 1"):
+        compare_outcomes(Outcome(eager, (x, pattern), {}), Outcome(compiled, (x, pattern), {}))
+        for one, other in zip(*sides, strict=True):
+            assert one.cache_info() == other.cache_info()
+    assert backend.ops
+
+
+def test_captures_that_start_again_after_an_object_was_made():
+    def make():
+        recipe, lengths = made_objects()
+
+        def program(x, pattern):
+            found = recipe(pattern)
+            y = x * len(found.order)
+            print("between")
+            return y + lengths(found, (5, 6))[0][0]
+
+        return program, recipe, lengths
+
+    (eager, *one), (traced, *other) = make(), make()
+    backend = CountingBackend()
+    compiled = framejit.compile(traced, backend=backend)
+    for pattern in ("0 1", "1 0", "0 1"):
+        compare_outcomes(Outcome(eager, (X, pattern), {}), Outcome(compiled, (X, pattern), {}))
+    assert [f.cache_info() for f in one] == [f.cache_info() for f in other]
+    assert backend.ops

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from framejit import native
 from framejit.exc import GraphBreak
+from framejit.graph import instalments
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value
@@ -239,7 +240,8 @@ class CachedFunctionValue(Declared):
         effects, found = space.effects, None
         arguments = asked.args, dict(asked.kwargs)
         calls = sum(isinstance(value, CacheHit) for value in effects.changed)
-        if effects.count == calls and not space.builder.mutated_inputs:  # it sees what is there
+        unchanged = effects.count == calls and not space.builder.mutated_inputs
+        if unchanged:  # it sees what is there
             self.traced.clear()
             found = space.compute(self.obj.__wrapped__, *arguments)
         missed = [*effects.first_calls, self.obj, *self.traced]
@@ -248,7 +250,8 @@ class CachedFunctionValue(Declared):
             result = found.as_python()
         elif found is not None and known and not self.traced and _is_data(found):
             result = self.obj.__wrapped__(*arguments[0], **arguments[1])
-        elif found is not None and known:  # the program gets the one that the cache holds
+        elif found is not None and known and instalments.going_on() is None:
+            # The program gets the one that the cache holds.
             ahead = list(_AHEAD)
             for pair in _noted(effects):  # caches know the order of their calls
                 if pair in ahead:
@@ -260,7 +263,8 @@ class CachedFunctionValue(Declared):
             space.task.may_happen_first(f"{self.obj.__qualname__}() is called, which is cached")
             if effects.first_calls.count(self.obj) == len(self.first):  # else one may make this
                 space.guard(self.source.child("call", asked), "ABSENT")
-            raise self._break("runs, and does more than compute")
+            after = "runs for the first time after the program has changed something"
+            raise self._break("runs, and does more than compute" if unchanged else after)
         effects.first_calls[:] = missed
         return result
 
