@@ -175,7 +175,6 @@ SERVER = """
     import torch
     import framejit
     from framejit.report import events
-from threads import in_threads
 
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4))
