@@ -31,7 +31,7 @@ try:
     )
     from framejit.audit import audit
     from framejit.autotune import record
-    from framejit.backends import list_backends, register_backend
+    from framejit.backends import list_backends, piecewise, register_backend
     from framejit.comptime import comptime
     from framejit.dropin import install, uninstall
     from framejit.exporting import export
@@ -70,6 +70,7 @@ __all__ = [
     "maybe_mark_dynamic",
     "optimize",
     "packaged",
+    "piecewise",
     "record",
     "region",
     "register_backend",

@@ -9,6 +9,7 @@ from . import aot, cudagraphs, eager, inductor, torchscript
 from .aot import aot_autograd
 from .compile import compile_graph
 from .exported import onnxrt, tvm
+from .piecewise import piecewise
 from .registry import (
     configured_backend,
     doctor,
@@ -29,6 +30,7 @@ __all__ = [
     "list_backends",
     "lookup_backend",
     "onnxrt",
+    "piecewise",
     "register_backend",
     "torchscript",
     "tvm",

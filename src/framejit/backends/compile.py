@@ -25,8 +25,11 @@ from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
 from ..graph.builder import EXCHANGES
 from ..graph.errors import begins_at
+from ..graph.parts import PARTS
 from ..graph.plain_inputs import is_of_program
 from ..graph.repeats import REGIONS
+from ..graph.splits import DIVIDE
+from ..report import messages
 from . import repro
 from .context import preserved_state
 from .dividing import in_context
@@ -55,6 +58,10 @@ def compile_graph(
     """
     if name is None:
         name = backend_name(backend)
+    divide = gm.meta.pop(DIVIDE, None)
+    splits = getattr(backend, "splits", None)
+    if splits is not None:
+        _divide(gm, divide, splits, name)
     find_regions = _shown(gm, example_inputs)
     # Without need they are seen: torch.fx asks proxies the same way, when caches are read.
     classes = any(map(is_of_program, example_inputs))
@@ -98,8 +105,22 @@ def compile_graph(
 
 def as_recorded(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
     """``gm`` as it is, which takes no time: with PyTorch's own operators."""
+    gm.meta.pop(DIVIDE, None)
     _shown(gm, example_inputs)
     return gm.forward
+
+
+def _divide(
+    gm: torch.fx.GraphModule, divide: Callable[..., Any] | None, splits: Callable[..., bool],
+    name: str,
+) -> None:  # fmt: skip
+    """Note on a graph how it is cut for a backend that is not to have some operations."""
+    if gm.meta.get(PARTS) is not None:
+        return  # it comes from a package, or AOTAutograd cannot have it whole
+    if divide is not None:
+        gm.meta[PARTS], kept = divide(splits)
+        for operation, reason in kept:
+            messages.warn_not_split(name, operation, begins_at(gm), reason)
 
 
 def _shown(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:

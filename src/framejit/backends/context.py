@@ -124,10 +124,13 @@ def entered(context: Context) -> Iterator[Context]:
 
 
 @contextlib.contextmanager
-def context_of(gm: torch.fx.GraphModule, inputs: list[Any]) -> Iterator[Context]:
-    """The context of ``gm`` that is there already, or a new one in this block."""
+def context_of(gm: torch.fx.GraphModule, inputs: list[Any]) -> Iterator[PartContext]:
+    """The context of ``gm`` that is there already, or a new one in this block. Who compiles a part
+    has made its own, of whose mode the inputs are."""
     known = TracingContext.try_get()
-    if isinstance(known, Context) and known.gm is gm and known.whole:
+    of_part = isinstance(known, PartContext) and not isinstance(known, Context)
+    if of_part or (isinstance(known, Context) and known.gm is gm and known.whole):
+        assert isinstance(known, PartContext)
         yield known
         return
     with entered(Context(gm, inputs)) as context:

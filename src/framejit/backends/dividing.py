@@ -143,36 +143,44 @@ def divided(
             keep_strides(gm, strided)
         if parts is None:
             return compile_part(gm, inputs)
-        return _in_parts(compile_part, gm, inputs, mode, parts)
+        return in_parts(compile_part, gm, inputs, mode, parts)
+
+
+def parts_of(gm: torch.fx.GraphModule, parts: list[Part]) -> list[Segment]:
+    """The nodes of each part."""
+    nodes = list(gm.graph.nodes)
+    return [Segment(*[[nodes[i] for i in some] for some in part[:3]]) for part in parts]
 
 
 def _has_gradient(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
-def _in_parts(
+def in_parts(
     compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any],
     mode: FakeTensorMode, parts: list[Part],
 ) -> Callable[..., Any]:  # fmt: skip
-    nodes = list(gm.graph.nodes)
+    """What runs the parts of ``gm`` one after the other; ``compile_graph`` gets each with inputs
+    that are fake."""
     fakes = [as_fake(value, mode) for value in inputs]
     values = dict(zip(gm.graph.find_nodes(op="placeholder"), fakes, strict=True))
-    segments = [Segment(*[[nodes[i] for i in some] for some in part[:3]]) for part in parts]
+    segments = parts_of(gm, parts)
     todo = iter(zip(segments, parts, strict=True))
     from torch._dispatch.python import enable_python_dispatcher  # imports functorch
 
     def wrap(module: torch.fx.GraphModule, _: list[int]) -> Callable[..., Any]:
         segment, part = next(todo)
-        if not part.compiled:
-            return lambda *arguments: module.forward(*arguments)
         given = [values[node] for node in segment.inputs]
-        # Each needs a context of its own, which its backward graph meets again.
-        with preserved_state(), tracing(PartContext(mode)):
-            compiled = compile_graph(module, given)
-        # Composite operators in C++ want sizes that are numbers; their Python forms do not.
-        with mode, enable_python_dispatcher():
-            values.update(zip(segment.outputs, module.forward(*given), strict=True))
-        if part.reached is not None:
+        compiled: Callable[..., Any] = module.forward
+        if part.compiled:
+            # Each needs a context of its own, which its backward graph meets again.
+            with preserved_state(), tracing(PartContext(mode)):
+                compiled = compile_graph(module, given)
+        if segment.outputs:
+            # Composite operators in C++ want sizes that are numbers; their Python forms do not.
+            with mode, enable_python_dispatcher():
+                values.update(zip(segment.outputs, module.forward(*given), strict=True))
+        if part.compiled and part.reached is not None:
             return exact_gradients(compiled, [frozenset(found) for found in part.reached])
         return lambda *arguments: compiled(*arguments)  # not every callable can be given a name
 

@@ -41,6 +41,7 @@ from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
 from framejit.graph.parts import PARTS, independent_parts
 from framejit.graph.plain_inputs import as_plain, is_of_program, with_plain
 from framejit.graph.repeats import REGIONS, find_regions
+from framejit.graph.splits import DIVIDE, divide_around
 from framejit.graph.undo import undone
 from framejit.interpreter.outcomes import Again, Broken
 from framejit.interpreter.side_run import is_pure_round_trip
@@ -151,6 +152,7 @@ def finish_graph(trace: Trace) -> Graph:
         as_it_is = as_it_is or builder.reads_what_it_writes()
     parts = [] if as_it_is else independent_parts(builder, module)
     module.meta[PARTS] = bucketed_parts(builder, module) if parts is None else parts
+    module.meta[DIVIDE] = functools.partial(divide_around, builder, module)
     recordings = trace.space.task.recordings
     if recordings is not None and module.meta[PARTS] is None and not opens_hooks(module):
         if repeats := recordings.repeats():

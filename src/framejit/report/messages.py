@@ -138,6 +138,15 @@ def warn_background(backend: str, name: str, filename: str, line: int, reason: s
     )
 
 
+def warn_not_split(backend: str, operation: str, place: str, reason: str) -> None:
+    """Say once per place that a backend gets an operation that it was not to have."""
+    _warn_once(
+        ("split", backend, operation, place),
+        f"the graph that begins at {place} is not split at {operation}: {_cut(reason)}. "
+        f"{backend} compiles it with what is around it. [FJ0232]",
+    )
+
+
 def warn_prepared_in_part(name: str, filename: str, line: int, reason: str) -> None:
     """Say once per place that what comes after a graph break cannot be compiled ahead."""
     _warn_once(
