@@ -49,8 +49,7 @@ from framejit.exc import (
 from framejit.graph import instalments, slow_imports
 from framejit.graph.errors import Late, WrongResult
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code, under_hooks
-from framejit.graph.repeats import REGIONS, Region
-from framejit.graph.splits import DIVIDE
+from framejit.graph.repeats import Region
 from framejit.graph.stand_ins import StandIns
 from framejit.guards.standing_in import expect
 from framejit.interpreter.frame import Frame
@@ -548,8 +547,6 @@ class Compiler:
         instalments.apart("a backend that compiles in the call")
         key = sharing.key_of(self.backend, module, examples)
         if (shared := sharing.find(key, self.backend, module)) is not None:
-            for one in (REGIONS, DIVIDE):  # they hold the recording
-                module.meta.pop(one, None)
             events.emit(events.GraphReused(**known))
             return shared
         events.emit(events.BackendStart(**known))

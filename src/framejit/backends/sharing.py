@@ -17,6 +17,7 @@ import torch.fx
 
 from ..graph.alike import description
 from ..graph.repeats import REGIONS
+from ..graph.splits import DIVIDE
 from .compile import is_watched
 from .registry import CompilerFn, takes_all_regions, takes_regions
 
@@ -47,6 +48,9 @@ def find(
     regions = module.meta.get(REGIONS) if known is not None else None
     if regions is not None and regions(everywhere=takes_all_regions(backend)):
         return None
+    if known is not None:
+        for one in (REGIONS, DIVIDE):  # they hold the recording
+            module.meta.pop(one, None)
     return known
 
 
