@@ -90,7 +90,6 @@ def _capture(
     call: Call, driver: Driver, break_at: dict[int, GraphBreak], policy: Policy
 ) -> Capture:
     may_expect, made = driver.may_expect, None
-    cached_functions.CachedFunctionValue.early.clear()
     # A repeated call relies on how the tensors of the first one look when it is repeated.
     repeats = config.recordings and instalments.going_on() is None
     seen = policy.seen
