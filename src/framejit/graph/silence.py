@@ -59,9 +59,9 @@ _remembering = _Remembering()
 @functools.cache
 def _watch_filters() -> None:
     """From now on Python forgets when the filters change outside such blocks."""
-    name = "_filters_mutated"
-    if not hasattr(warnings, name):  # this release has it under a name of its own
-        name = "_filters_mutated_lock_held"
+    name = "_filters_mutated_lock_held"  # what all others call from CPython 3.14 on
+    if not hasattr(warnings, name):
+        name = "_filters_mutated"
     forget: Callable[[], None] | None = getattr(warnings, name, None)
     if forget is None:
         return

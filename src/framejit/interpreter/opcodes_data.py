@@ -21,6 +21,7 @@ from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.methods import elements
 from framejit.values.objects.cells import CellValue
 from framejit.values.objects.functions import BoundBuiltin, FunctionValue
+from framejit.values.objects.local_classes import ClassNames
 from framejit.values.objects.text import format_value, joined
 
 # -- variables -------------------------------------------------------------------------------------
@@ -145,6 +146,12 @@ def _names(frame: Frame) -> dict[str, Value]:
     if frame.names is None:
         raise GraphBreak("FJ0142", "names are looked up dynamically")
     return frame.names
+
+
+@opcode("LOAD_LOCALS")
+def load_locals(vm: Any, frame: Frame, instruction: Instruction) -> None:
+    """The names of a class body, for the cell of what looks names up there later."""
+    frame.stack.append(ClassNames(_names(frame), vm.space.step))
 
 
 @opcode("LOAD_NAME")

@@ -471,5 +471,5 @@ unsupported("FJ0142", "type parameters", "CALL_INTRINSIC_1", "CALL_INTRINSIC_2")
 unsupported("FJ0142", "template strings", "BUILD_TEMPLATE", "BUILD_INTERPOLATION")
 unsupported(
     "FJ0142", "names are looked up dynamically",
-    "LOAD_LOCALS", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS",
+    "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS",
 )  # fmt: skip

@@ -261,6 +261,15 @@ def _plain_base(space: Space, base: Value) -> type:
     return base.cls
 
 
+class ClassNames(Declared):
+    """The dict of a class body. ``type`` puts that of the class into the cell that holds it, where
+    type parameters and annotations look for names; what does so is not captured."""
+
+    names: dict[str, Value]
+    step: int
+    kind = dict
+
+
 #: What ``type`` wraps functions of a class body in, by their names.
 _WRAPPED: dict[str, type] = {"__class_getitem__": classmethod, "__init_subclass__": classmethod}
 
@@ -270,6 +279,7 @@ def make_class(
     names: dict[str, Value],
 ) -> Value:  # fmt: skip
     """``meta(title, bases, names)``."""
+    names.pop("__classdictcell__", None)
     cell = names.pop("__classcell__", None)
     if cell is not None:
         cell = cell.realize()

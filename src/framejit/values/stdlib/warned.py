@@ -7,6 +7,7 @@ somebody else looks at, is a graph break: where it is issued matters. Next room:
 
 from __future__ import annotations
 
+import sys
 import types
 import warnings
 from typing import Any, NamedTuple
@@ -20,6 +21,10 @@ from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.functions import FunctionValue, MethodValue
 
 _PARAMETERS = ("message", "category", "stacklevel", "source")
+
+
+#: Where the functions of the standard library come from, also from CPython 3.14 on.
+_MODULES = ("warnings", "_py_warnings")
 
 
 class Place(NamedTuple):
@@ -41,6 +46,8 @@ class IssuedWarning(Declared):
 
 def _only_shown(module: Any) -> bool:
     """Are warnings shown or collected, and nothing else?"""
+    if getattr(sys.flags, "context_aware_warnings", False):  # then filters are elsewhere, too
+        return False
     if any(action == "error" for action, *_ in module.filters) or module.defaultaction == "error":
         return False
     if module.showwarning is not module._showwarning_orig:
@@ -48,7 +55,7 @@ def _only_shown(module: Any) -> bool:
     shown = module._showwarnmsg, module._showwarnmsg_impl
     return all(
         one.__name__ == "append" if isinstance(one, types.BuiltinMethodType)  # a list of them
-        else getattr(one, "__module__", "") == "warnings" for one in shown
+        else getattr(one, "__module__", "") in _MODULES for one in shown
     )  # fmt: skip
 
 
