@@ -171,16 +171,17 @@ def in_parts(
     def wrap(module: torch.fx.GraphModule, _: list[int]) -> Callable[..., Any]:
         segment, part = next(todo)
         given = [values[node] for node in segment.inputs]
-        compiled: Callable[..., Any] = module.forward
         if part.compiled:
             # Each needs a context of its own, which its backward graph meets again.
             with preserved_state(), tracing(PartContext(mode)):
                 compiled = compile_graph(module, given)
-        if segment.outputs:
-            # Composite operators in C++ want sizes that are numbers; their Python forms do not.
-            with mode, enable_python_dispatcher():
-                values.update(zip(segment.outputs, module.forward(*given), strict=True))
-        if part.compiled and part.reached is not None:
+        # What one sets, as the grad mode, the next one begins with. (Composite operators in C++ want
+        # sizes that are numbers; their Python forms do not.)
+        with mode, enable_python_dispatcher():
+            values.update(zip(segment.outputs, module.forward(*given), strict=True))
+        if not part.compiled:
+            return lambda *arguments: module.forward(*arguments)
+        if part.reached is not None:
             return exact_gradients(compiled, [frozenset(found) for found in part.reached])
         return lambda *arguments: compiled(*arguments)  # not every callable can be given a name
 
