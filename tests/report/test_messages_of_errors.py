@@ -18,8 +18,9 @@ from framejit import exc
 from framejit.report.problems import problems
 
 BREAKS = [p for name, p in problems().items() if name.startswith("FJ01")]
-#: Whose exception is the program's own, or whose capture is not asked for an error.
-NO_ERROR = {"FJ0108", "FJ0109", "FJ0126"}
+#: Whose exception is the program's own, or whose capture is not asked for an error or waits for the
+#: next call.
+NO_ERROR = {"FJ0108", "FJ0109", "FJ0126", "FJ0140"}
 
 
 def checked(message, identifiers=None):

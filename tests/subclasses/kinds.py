@@ -355,7 +355,7 @@ def loaded(module, other):
     return module.weight.detach(), other.weight.detach(), module.head.weight.detach()
 
 
-@program(lambda: (tagged(), x()), graphs=2, breaks=2)
+@program(lambda: (tagged(), x()), graphs=1, breaks=0)
 def parameters_made(t, y):
     one, two = nn.Parameter(t), nn.Parameter(t * 2, requires_grad=False)
     flags = [(isinstance(p, nn.Parameter), p.requires_grad, type(p)) for p in (one, two)]

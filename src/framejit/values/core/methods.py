@@ -59,14 +59,16 @@ def check_found(cls: type, raw: Any) -> None:
 
 def check_bound(space: Space, receiver: Value, raw: Any) -> None:
     """The same of a bound method. A class method in C that ``super()`` has found is not what a
-    lookup in the class finds, which calls methods by name; `__init_subclass__` changes the class.
+    lookup in the class finds, which calls methods by name; an `__init_subclass__` other than that
+    of ``object`` changes the class.
     """
     if type(raw) is not types.ClassMethodDescriptorType:
         check_found(receiver.python_type(), raw)
         return
     cls = receiver.realize().obj
     found = space.class_attribute(cls, raw.__name__)
-    if found is None or found.raw is not raw or raw.__name__ == "__init_subclass__":
+    changes = raw.__name__ == "__init_subclass__" and raw is not vars(object)[raw.__name__]
+    if found is None or found.raw is not raw or changes:
         raise GraphBreak("FJ0132", f"calling {raw.__qualname__}() of the class {type_name(cls)}")
 
 
