@@ -175,8 +175,8 @@ def in_parts(
             # Each needs a context of its own, which its backward graph meets again.
             with preserved_state(), tracing(PartContext(mode)):
                 compiled = compile_graph(module, given)
-        # What one sets, as the grad mode, the next one begins with. (Composite operators in C++ want
-        # sizes that are numbers; their Python forms do not.)
+        # What one sets, as the grad mode, the next one begins with. (Composite operators in C++
+        # want sizes that are numbers; their Python forms do not.)
         with mode, enable_python_dispatcher():
             values.update(zip(segment.outputs, module.forward(*given), strict=True))
         if not part.compiled:
