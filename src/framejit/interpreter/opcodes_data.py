@@ -151,7 +151,8 @@ def _names(frame: Frame) -> dict[str, Value]:
 @opcode("LOAD_LOCALS")
 def load_locals(vm: Any, frame: Frame, instruction: Instruction) -> None:
     """The names of a class body, for the cell of what looks names up there later."""
-    frame.stack.append(ClassNames(_names(frame), vm.space.step))
+    _names(frame)
+    frame.stack.append(ClassNames(vm.space.step))
 
 
 @opcode("LOAD_NAME")

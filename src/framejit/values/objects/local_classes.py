@@ -265,7 +265,6 @@ class ClassNames(Declared):
     """The dict of a class body. ``type`` puts that of the class into the cell that holds it, where
     type parameters and annotations look for names; what does so is not captured."""
 
-    names: dict[str, Value]
     step: int
     kind = dict
 
