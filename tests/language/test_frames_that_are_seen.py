@@ -6,6 +6,7 @@ import inspect
 import io
 import pdb
 import sys
+import traceback
 
 import pytest
 import torch
@@ -188,6 +189,72 @@ def fails(x, k):
 def calls(x, k):
     doubled = k * 2
     return fails(x * 2, doubled)
+
+
+def variables_of(error):
+    found, trace = [], error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        found.append((frame.f_code.co_name, trace.tb_lineno, sorted(frame.f_locals)))
+        trace = trace.tb_next
+    return found
+
+
+def seen_where_it_is_caught(x):
+    y = x + 1
+    try:
+        return calls(y, 5)
+    except IndexError as error:
+        found, trace = [], error.__traceback__
+        while trace is not None:
+            found.append((trace.tb_frame.f_code.co_name, sorted(trace.tb_frame.f_locals)))
+            trace = trace.tb_next
+        return y * 2, found
+
+
+def seen_by_what_gets_the_error(x):
+    total, found = x * 2, []
+    for k in range(3):
+        try:
+            total = total + fails(total, k)
+        except IndexError as error:
+            found.append(variables_of(error))
+    return total, found
+
+
+def seen_by_a_caller_of_what_catches(x):
+    kept = []
+
+    def keeps(k):
+        doubled = k * 2
+        try:
+            return calls(x, doubled)
+        except IndexError as error:
+            kept.append(error)
+            return x + 1
+
+    y = keeps(3)
+    found = variables_of(kept.pop())
+    return y + 1, found
+
+
+def shown_by_the_traceback_module(x):
+    y = x - 1
+    try:
+        return calls(y, 3)
+    except IndexError as error:
+        shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+        return y * 2, [(one.name, sorted(one.locals)) for one in shown.stack]
+
+
+@pytest.mark.parametrize(
+    ("program", "graphs", "ops"),
+    # From the error on the frames go on as plain Python.
+    [(seen_where_it_is_caught, 1, 3), (seen_by_what_gets_the_error, 1, 6),
+     (seen_by_a_caller_of_what_catches, 1, 2), (shown_by_the_traceback_module, 1, 3)],
+)  # fmt: skip
+def test_variables_of_errors_that_are_caught(program, graphs, ops) -> None:
+    check(program, torch.ones(2), graphs=graphs, ops=ops)
 
 
 def test_variables_in_tracebacks() -> None:

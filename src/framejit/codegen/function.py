@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import builtins
 import types
-import weakref
 from collections.abc import Callable, Container, Iterable
 from typing import Any, NamedTuple
 
@@ -32,11 +31,11 @@ from framejit.codegen.emit import Emitter, call, name
 from framejit.codegen.emit_generators import held_by, keeps_what_acts, kept_in_older_traceback
 from framejit.interpreter.dropped import reached
 from framejit.interpreter.frame import Frame
+from framejit.interpreter.onlookers import may_be_looked_at
 from framejit.interpreter.outcomes import Broken, Returned
 from framejit.values.core.base import NULL, Value, is_user_class
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.ends import HOLD_NOTHING, keeps_what_is_seen, noticed_parts
-from framejit.values.core.inline_policy import is_library
 from framejit.values.core.operations import LazyValue
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import BoundBuiltin
@@ -55,9 +54,6 @@ TUPLE_INPUTS = 12
 #: How many inlined calls go on in one continuation; the callers of a deeper recursion wait in calls
 #: of their own, so that state and code do not grow with its depth.
 JOINED_LIMIT = 24
-#: More code than this is not looked through for somebody who looks at frames.
-_LOOKED_THROUGH = 200
-_looked_at: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
 
 
 class Recovery(NamedTuple):
@@ -346,7 +342,7 @@ def live_slots_of(frame: Frame) -> frozenset[int]:
     if frame.live is None:
         live = live_slots(frame.info, frame.index)
         bound = {i: value for i, value in enumerate(frame.slots) if value is not None}
-        seen = frame.seen or (not live.issuperset(bound) and _may_be_looked_at(frame))
+        seen = frame.seen or (not live.issuperset(bound) and may_be_looked_at(frame))
         kept = {
             i for i, value in bound.items()
             if i in live or seen or keeps_what_acts(value)
@@ -422,42 +418,6 @@ def _is_unknown(value: Value) -> bool:
     if not is_anonymous(kind):
         value.space.guard(value.source, "TYPE_MATCH", kind)
     return False
-
-
-def _may_be_looked_at(frame: Frame) -> bool:
-    """Does its code name something of the program's that looks at the variables of callers?"""
-    code = frame.info.code
-    if code not in _looked_at:
-        _looked_at[code] = _names_one_that_looks(code, frame.globals)
-    return _looked_at[code]
-
-
-def _names_one_that_looks(code: types.CodeType, namespace: dict[str, Any]) -> bool:
-    todo = {code: namespace}
-    met = set(todo)
-    while todo and len(met) < _LOOKED_THROUGH:
-        code, namespace = todo.popitem()
-        if "f_locals" in code.co_names:
-            return True
-        found = {one: namespace for one in code.co_consts if isinstance(one, types.CodeType)}
-        for named in code.co_names:
-            for function in _functions_of(namespace.get(named)):
-                found[function.__code__] = function.__globals__
-        todo |= {one: names for one, names in found.items() if one not in met}
-        met |= found.keys()
-    return False
-
-
-def _functions_of(obj: Any) -> list[types.FunctionType]:
-    """The functions of the program behind a name: itself, or the methods of its class."""
-    cls = obj if issubclass(type(obj), type) else type(obj)  # its `__class__` may be the program's
-    members = [obj]
-    if cls is not types.FunctionType and is_user_class(cls):
-        members = [*type.__getattribute__(cls, "__dict__").values()]
-    return [
-        one for one in members
-        if type(one) is types.FunctionType and not is_library(str(one.__module__))
-    ]  # fmt: skip
 
 
 def _must_stay(value: Value, given: set[int]) -> bool:

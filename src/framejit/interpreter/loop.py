@@ -24,11 +24,13 @@ from framejit.interpreter.attempts import Attempts
 from framejit.interpreter.dropped import Existing, Roots
 from framejit.interpreter.frame import NONE, CallChain, Frame
 from framejit.interpreter.limits import Limits
+from framejit.interpreter.onlookers import may_be_looked_at
 from framejit.interpreter.outcomes import (
     Again,
     BreakHere,
     Broken,
     LeavingError,
+    LookedAtError,
     Restart,
     Returned,
     Yielded,
@@ -472,11 +474,11 @@ class Interpreter(Attempts):
             self.raise_steps[value] = self.steps
             if value is self.space.made_up and doubtful.is_doubtful(error, self.frame):
                 self._broken(GraphBreak("FJ0132", doubtful.REASON), changes)
-            if (
-                self.level == 0 and self.changes.count == changes
-                and not self._handler_waits(error.is_a(AttributeError))
-            ):  # fmt: skip
+            waits = self._handler_waits(error.is_a(AttributeError))
+            if not waits and self.level == 0 and self.changes.count == changes:
                 self._broken(LeavingError(value), changes)
+            if waits and any(may_be_looked_at(frame) for frame in self.frame.chain()):
+                self._broken(LookedAtError(value), changes)
             self._set_context(value)
         self.unwind(error)
 

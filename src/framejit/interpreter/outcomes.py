@@ -70,6 +70,16 @@ class LeavingError(GraphBreak):
         super().__init__("FJ0109", f"{name} is raised and leaves the compiled function")
 
 
+class LookedAtError(GraphBreak):
+    """Code that may look at the frames which an exception has passed catches it."""
+
+    raises = seen = True
+
+    def __init__(self, value: Value) -> None:
+        name = value.python_type().__name__
+        super().__init__("FJ0146", f"{name} is caught where the variables of frames are looked at")
+
+
 class Yielded(NamedTuple):
     """A generator frame is suspended with this value."""
 
