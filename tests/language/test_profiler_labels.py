@@ -63,6 +63,28 @@ def left_by_an_error(x):
         return x
 
 
+def labelled(function):
+    def call(*args):
+        with record_function("outside"):
+            return function(*args)
+
+    return call
+
+
+@labelled
+def refused(x):
+    y = x + 1
+    with record_function("refused"):
+        return torch.autograd.grad(y.sum(), x)
+
+
+def refused_and_caught(x):
+    try:
+        refused(x * 2)
+    except RuntimeError as error:
+        return x + 1, str(error)
+
+
 PROGRAMS = nested, decorated, existing, by_hand, as_a_decorator, left_by_an_error
 LABELS = {"outer", "inner", "decorated", "existing", "by hand", "left", "late", "inside"}
 
@@ -117,6 +139,11 @@ def test_a_profiler_that_starts_inside_a_label(made):
     compiled = framejit.compile(function, backend="eager")
     for _ in range(2):
         assert torch.equal(compiled(X), function(X))
+
+
+@pytest.mark.parametrize(("function", "graphs"), [(refused, 1), (refused_and_caught, 3)])
+def test_an_error_leaves_labels_in_plain_python(function, graphs):
+    check(function, X, graphs=graphs)
 
 
 def test_a_label_is_an_object():

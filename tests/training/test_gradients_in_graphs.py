@@ -738,3 +738,21 @@ def test_a_function_of_the_program_where_compilers_fail(backend):
         made = [step(torch.ones(3, 4)) for _ in range(3)]
         results.append((made, [p.grad for p in (*first.parameters(), *last.parameters())]))
     Comparison().compare(*results, "steps")
+
+
+def scaled_by_a_view(v, w):
+    """Autograd refuses the view: the leaf is written to after it was taken, without gradients."""
+    (v * w).sum().backward()
+    with torch.no_grad():
+        rows = v.view(3, 2)
+        norms = rows.norm(dim=1, keepdim=True)
+    with torch.no_grad():
+        v.div_(norms.sum())
+        if norms.mean() == 0:
+            norms = norms + 1
+        mean = rows.mean()
+    return mean, stored(v, w)
+
+
+def test_a_view_without_a_graph():
+    check(scaled_by_a_view, *leaves(), graphs=1)

@@ -14,6 +14,7 @@ import torch
 import torch.fx
 
 from . import global_state
+from .metadata import is_leaf
 from .nested import hooks_around
 from .parts import PARTS
 from .symbol_nodes import symbolic_inputs
@@ -72,7 +73,7 @@ def _input(value: Any) -> Hashable:
         raise _Unlike
     return (
         type(value), value.shape, value.stride(), value.storage_offset(), value.dtype,
-        value.device, value.requires_grad, value.is_leaf, value._is_view(), value.is_conj(),
+        value.device, value.requires_grad, is_leaf(value), value._is_view(), value.is_conj(),
         value.is_neg(), value.untyped_storage().nbytes(), value.data_ptr() % _ALIGNMENT,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ import torch.fx
 from torch.nn.parallel import DistributedDataParallel
 
 from .builder import GraphBuilder
-from .metadata import Example
+from .metadata import Example, is_leaf
 from .parts import Part, calls_of, completed, memory_key, views_late_between
 
 _Node = torch.fx.Node
@@ -58,7 +58,7 @@ def _bounds(builder: GraphBuilder, calls: list[_Node], limits: tuple[int, ...]) 
         sizes = {
             one.node: tensor.nbytes
             for one, tensor in zip(builder.placeholders, builder.inputs, strict=True)
-            if one.differentiable and tensor.is_leaf
+            if one.differentiable and is_leaf(tensor)
         }
     used: collections.Counter[int] = collections.Counter()
     for index, node in enumerate(calls):

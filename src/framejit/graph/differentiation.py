@@ -23,7 +23,7 @@ from ..exc import GraphBreak
 from .builder import GraphBuilder
 from .errors import first_line
 from .fakes import describe_fake, isolated
-from .metadata import Example, join
+from .metadata import Example, is_leaf, join
 from .observer import memory_of
 from .propagation import invoke
 
@@ -411,7 +411,7 @@ class Spent:
 def _may_end_at(node: _Node, value: Any) -> bool:
     """Is it an input, or a leaf that the graph has made, which gradients come to?"""
     differentiable = isinstance(value, torch.Tensor) and value.requires_grad
-    return differentiable and (node.op == "placeholder" or value.is_leaf)
+    return differentiable and (node.op == "placeholder" or is_leaf(value))
 
 
 def _is_used_up(result: Any, ends: list[torch.Tensor]) -> bool:

@@ -80,7 +80,8 @@ class TensorMeta:
 _interned: dict[tuple[Any, ...], TensorMeta] = {}
 
 
-def _is_leaf(tensor: torch.Tensor) -> bool:
+def is_leaf(tensor: torch.Tensor) -> bool:
+    """Has it no graph of autograd's? Nor has what no gradient can come from."""
     try:
         return tensor.is_leaf
     except RuntimeError:  # a view whose base was written to in another grad mode: it has no graph
@@ -107,7 +108,7 @@ def describe(
         tensor.device,
         layout,
         tensor.requires_grad,
-        _is_leaf(tensor),
+        is_leaf(tensor),
         python_type,
         keys,
     )

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from .metadata import is_leaf
+
 _META = torch.device("meta")
 _CPU = torch.device("cpu")
 
@@ -76,7 +78,7 @@ class StandIns:
             made = torch.nn.Parameter(made, tensor.requires_grad)
         elif tensor.requires_grad:
             made.requires_grad_()
-            if not tensor.is_leaf:
+            if not is_leaf(tensor):
                 with torch.enable_grad():
                     made = made.as_strided(shape, strides, offset)
         own = _without_own_attributes(tensor) if is_fake else tensor.__dict__

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from .metadata import is_leaf
+
 Graph = Callable[..., Any]
 
 #: Inputs that a graph writes to are copied before it runs up to this many bytes together.
@@ -41,7 +43,7 @@ FIRST_LIMIT = 1 << 28
 
 def can_be_undone(tensors: Sequence[torch.Tensor]) -> bool:
     """May copies of all of these be kept the first time? Leaves that require gradients, too."""
-    kept = [tensor.detach() if tensor.is_leaf else tensor for tensor in tensors]
+    kept = [tensor.detach() if is_leaf(tensor) else tensor for tensor in tensors]
     return sum([tensor.nbytes for tensor in kept]) <= FIRST_LIMIT and all(map(can_be_saved, kept))
 
 

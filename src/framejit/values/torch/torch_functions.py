@@ -292,16 +292,23 @@ def _check_label(space: Space) -> None:
             raise GraphBreak("FJ0130", "a label for the profiler that records")
 
 
+#: Of a label: does leaving it end what entering it has begun?
+_ENDS = "run_callbacks_on_exit"
+
+
 @lookaside(torch.autograd.profiler.record_function.__enter__)
 def _enter_label(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    """Nothing begins, so nothing must end where the rest of the frame is plain Python."""
     _check_label(space)
+    space.setattr(args[0], _ENDS, ConstantValue(False))
     return args[0]
 
 
 @lookaside(torch.autograd.profiler.record_function.__exit__)
 def _exit_label(space: Space, args: Args, kwargs: Kwargs) -> Result:
-    if not space.getattr_now(args[0], "record").is_none():  # else nobody saw it begin
+    if space.truth(space.getattr_now(args[0], _ENDS)):  # plain Python saw it begin
         _check_label(space)
+    space.setattr(args[0], _ENDS, ConstantValue(True))
     return ConstantValue(None)
 
 
