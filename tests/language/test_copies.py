@@ -55,6 +55,31 @@ class OfMeta(Plain, metaclass=CopiedByMeta):
     pass
 
 
+class OtherNames(Plain):
+    others = {"w": "v"}
+
+    def __getattribute__(self, name):
+        if name != "others" and name in super().__getattribute__("others"):
+            name = super().__getattribute__("others")[name]
+        return super().__getattribute__(name)
+
+
+class NotesNames(Plain):
+    asked = []
+
+    def __getattribute__(self, name):
+        NotesNames.asked.append(name)
+        return super().__getattribute__(name)
+
+
+class Empty:
+    asked = []
+
+    def __getattribute__(self, name):
+        Empty.asked.append(name)
+        return super().__getattribute__(name)
+
+
 def copied(how, o):
     made = said(how, o)
     if type(made) is not type(o):
@@ -73,6 +98,31 @@ KINDS = [AnyName, DeepByName, EveryName, DeepOfItsOwn, ReducedOfItsOwn, OfMeta]
 @pytest.mark.parametrize("kind", KINDS)
 def test_objects_that_say_how_they_are_copied(kind):
     check(copies, X, kind, graphs=1, ops=1)
+
+
+def names_asked_for(x, kind, how):
+    kind.asked.clear()
+    o = kind()
+    first = how(o)
+    second = how(first)
+    return x + 1, first is o, first is second, list(kind.asked)
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("kind", [NotesNames, Empty])
+def test_names_that_copies_ask_for(kind, how):
+    check(names_asked_for, X, kind, how, graphs=1, ops=1, fullgraph=True)
+
+
+def test_objects_with_other_names():
+    def renamed(x, o):
+        made = copy.deepcopy(o)
+        made.w = 3
+        made.l.append(made.v)
+        return x * made.w, made.v, o.v, o.w, made.l, o.l, made.__dict__
+
+    check(copies, X, OtherNames, graphs=1, ops=1, fullgraph=True)
+    check(renamed, X, OtherNames(), graphs=1, ops=1, fullgraph=True)
 
 
 def test_objects_that_say_nothing():

@@ -48,6 +48,7 @@ from framejit.values.core.registry import (
 )
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue, new_instance
+from framejit.values.objects.descriptors import ObjectMethodValue
 from framejit.values.objects.functions import FunctionValue, call_polyfill
 from framejit.values.objects.instances import ObjectValue
 from framejit.values.objects.partials import PartialValue, refuse_placeholders
@@ -247,13 +248,50 @@ def _copied(
     if _is_plain_partial(value):
         given = {name: part(arg) for name, arg in value.kwargs.items()}
         return PartialValue(part(value.function), list(map(part, value.args)), given)
-    if not _copies_plainly(space, value, cls):
+    asks = _asks_for_itself(space, cls)
+    if not _copies_plainly(space, value, cls) or (asks and not _reduces_plainly(space, value)):
         raise GraphBreak("FJ0165", f"{what} of a {value.describe()}")
     made = memo[value] = new_instance(space, cls, [], {})
     namespace = namespace_of(space, value)
-    for name, content in () if namespace is None else namespace.items.values():
-        store_own(space, made, str(name.as_python()), part(content))
+    pairs = () if namespace is None else namespace.items.values()
+    state = [(str(name.as_python()), part(content)) for name, content in pairs]
+    if asks and state and not _is_restored_plainly(space, made):
+        raise GraphBreak("FJ0165", f"{what} of a {value.describe()}")
+    for name, content in state:
+        store_own(space, made, name, content)
     return made
+
+
+def _asks_for_itself(space: Space, cls: type) -> bool:
+    """Does Python code of the class's look up all attributes of its objects?"""
+    found = space.class_attribute(cls, "__getattribute__")
+    return found is not None and is_user_class(found.owner)
+
+
+def _asked(space: Space, value: Value, name: str) -> Value | None:
+    """An attribute of the object; None if it has none of this name."""
+    try:
+        return space.getattr_now(value, name).realize()
+    except Raised as signal:
+        if signal.is_a(AttributeError):
+            return None
+        raise
+
+
+def _reduces_plainly(space: Space, value: Value) -> bool:
+    """Are the methods that it is asked for when it is copied those that all objects have?"""
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
+        found = _asked(space, value, name)
+        if type(found) is not ObjectMethodValue or found.receiver is not value or found.name != name:
+            return False
+    return True
+
+
+def _is_restored_plainly(space: Space, made: Value) -> bool:
+    """Does a copy that is still empty show its own ``__dict__``, to be filled?"""
+    if _asked(space, made, "__setstate__") is not None:
+        return False
+    return _asked(space, made, "__dict__") is namespace_of(space, made)
 
 
 def _is_plain_partial(value: Value) -> TypeGuard[PartialValue]:
@@ -294,9 +332,6 @@ def _is_asked_plainly(space: Space, value: Value, cls: type) -> bool:
     for owner, name in ((cls, "__getattr__"), (meta, "__getattr__"), (meta, "__copy__")):
         if space.class_attribute(owner, name) is not None:
             return False
-    found = space.class_attribute(cls, "__getattribute__")
-    if found is None or is_user_class(found.owner):
-        return False
     namespace = namespace_of(space, value)
     return namespace is None or _OF_THE_OBJECT.isdisjoint(
         str(key.as_python()) for key, _ in namespace.items.values()
@@ -334,6 +369,8 @@ def _deep(space: Space, value: Value, memo: dict[Value, Value]) -> Value:
     what = "copy.deepcopy()"
     if isinstance(value, ObjectValue):
         if space.class_attribute(value.cls, "__deepcopy__") is not None:
+            raise GraphBreak("FJ0165", f"{what} of a {value.describe()}")
+        if _asks_for_itself(space, value.cls) and _asked(space, value, "__deepcopy__") is not None:
             raise GraphBreak("FJ0165", f"{what} of a {value.describe()}")
     return _copied(space, value, what, lambda part: _deep(space, part.realize(), memo), memo)
 
