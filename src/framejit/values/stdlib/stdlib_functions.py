@@ -248,14 +248,13 @@ def _copied(
     if _is_plain_partial(value):
         given = {name: part(arg) for name, arg in value.kwargs.items()}
         return PartialValue(part(value.function), list(map(part, value.args)), given)
-    asks = _asks_for_itself(space, cls)
-    if not _copies_plainly(space, value, cls) or (asks and not _reduces_plainly(space, value)):
+    if not _copies_plainly(space, value, cls):
         raise GraphBreak("FJ0165", f"{what} of a {value.describe()}")
     made = memo[value] = new_instance(space, cls, [], {})
     namespace = namespace_of(space, value)
     pairs = () if namespace is None else namespace.items.values()
     state = [(str(name.as_python()), part(content)) for name, content in pairs]
-    if asks and state and not _is_restored_plainly(space, made):
+    if state and _asks_for_itself(space, cls) and not _is_restored_plainly(space, made):
         raise GraphBreak("FJ0165", f"{what} of a {value.describe()}")
     for name, content in state:
         store_own(space, made, name, content)
@@ -282,7 +281,9 @@ def _reduces_plainly(space: Space, value: Value) -> bool:
     """Are the methods that it is asked for when it is copied those that all objects have?"""
     for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
         found = _asked(space, value, name)
-        if type(found) is not ObjectMethodValue or found.receiver is not value or found.name != name:
+        if type(found) is not ObjectMethodValue:
+            return False
+        if found.receiver is not value or found.name != name:
             return False
     return True
 
@@ -332,6 +333,8 @@ def _is_asked_plainly(space: Space, value: Value, cls: type) -> bool:
     for owner, name in ((cls, "__getattr__"), (meta, "__getattr__"), (meta, "__copy__")):
         if space.class_attribute(owner, name) is not None:
             return False
+    if _asks_for_itself(space, cls) and not _reduces_plainly(space, value):
+        return False
     namespace = namespace_of(space, value)
     return namespace is None or _OF_THE_OBJECT.isdisjoint(
         str(key.as_python()) for key, _ in namespace.items.values()
