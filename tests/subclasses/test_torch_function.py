@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from comparing import same, same_when_broken, seen
+from comparing import described, same, same_when_broken, seen
 from torch.overrides import TorchFunctionMode
 
 import framejit
+from checking import CountingBackend
 
 
 def x():
@@ -496,3 +497,38 @@ def test_sizes_vary():
         assert type(got) is Plain
         assert torch.equal(got, program(a))
     assert len(graphs) == 2
+
+
+def made_of_a_parameter(w):
+    y = (w * 2).as_subclass(Plain)
+    z = y + 1
+    return y, z, z.as_subclass(torch.Tensor), (z * y).sum()
+
+
+def made_of_a_leaf(w):
+    y = w.as_subclass(Plain)
+    plain = y.as_subclass(torch.Tensor)
+    return y, plain, y[0], (y * plain).sum() + y[0].sum()
+
+
+def differentiated_after_a_break(w):
+    *results, loss = made_of_a_leaf(w)
+    print("break")
+    return torch.autograd.grad(loss, results, allow_unused=True)
+
+
+@pytest.mark.parametrize("program", [made_of_a_parameter, made_of_a_leaf])
+def test_gradients_come_to_results_of_a_class(program):
+    def gradients(function):
+        *results, loss = function(x().requires_grad_())
+        found = torch.autograd.grad(loss, results, allow_unused=True)
+        return [described(one) for one in found], [type(one.grad_fn) for one in results]
+
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend, fullgraph=True)
+    assert gradients(compiled) == gradients(compiled) == gradients(program)
+    assert len(backend.graphs) == 1
+
+
+def test_gradients_come_to_results_of_a_class_after_a_break():
+    same(differentiated_after_a_break, lambda: [x().requires_grad_()], 1, fullgraph=False)

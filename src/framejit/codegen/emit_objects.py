@@ -111,7 +111,8 @@ def _object(out: Emitter, value: ObjectValue) -> ast.expr:
 @builds(SubclassValue)
 def _tensor(out: Emitter, value: SubclassValue) -> ast.expr:
     tensor, cls = out.value(value.origin), out.cls(value.cls)
-    made = out.keep(value, "tensor", call(out.helper("as_subclass"), tensor, cls))
+    helper = "with_class" if value.has_own_origin else "as_subclass"
+    made = out.keep(value, "tensor", call(out.helper(helper), tensor, cls))
     _later_attributes(out, made, value)
     return made
 

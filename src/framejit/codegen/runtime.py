@@ -328,9 +328,19 @@ def leaf_of_parts(tensor: torch.Tensor, is_parameter: bool, requires_grad: bool)
 
 
 def as_subclass(tensor: torch.Tensor, cls: type) -> torch.Tensor:
-    """``tensor.as_subclass(cls)``, differentiable wherever the program did it."""
-    with torch.set_grad_enabled(tensor.requires_grad):
-        return tensor.as_subclass(cls)
+    """``tensor.as_subclass(cls)`` of one without gradients."""
+    return tensor.as_subclass(cls)
+
+
+def with_class(tensor: torch.Tensor, cls: type) -> torch.Tensor:
+    """``tensor``, which nobody else has, as an object of ``cls``: a new object would be no part of
+    how other results were computed."""
+    try:
+        tensor.__class__ = cls  # type: ignore[assignment]
+    except TypeError:  # its objects are laid out otherwise
+        with torch.set_grad_enabled(tensor.requires_grad):
+            return tensor.as_subclass(cls)
+    return tensor
 
 
 HELPERS: dict[str, Any] = {
@@ -340,8 +350,8 @@ HELPERS: dict[str, Any] = {
         "issue_warning", "new_function", "keep_in_traceback",
         "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
         "started_generator", "started_groupby", "decided", "ended_by_index", "random_state",
-        "restore_random", "expect", "new_leaf", "leaf_of_parts", "as_subclass", "array",
-        "own_array", "scalar",
+        "restore_random", "expect", "new_leaf", "leaf_of_parts", "as_subclass", "with_class",
+        "array", "own_array", "scalar",
     )
 } | {"make_wrapper": make_wrapper} | {
     name: getattr(native, name)

@@ -31,8 +31,9 @@ class SubclassValue(TensorValue):
     """A tensor of such a class. It may share its node with the tensor that it was made of, and is
     another object all the same."""
 
-    #: The tensor that it was made of, if it was made here.
+    #: The tensor that it was made of, if it was made here, and whether nothing else is that one.
     origin: Any = None
+    has_own_origin: bool = False
     namespace: Any = None
     own_identity = True
     is_plain = False
@@ -147,16 +148,17 @@ def as_subclass(space: Space, value: TensorValue, cls: Any) -> TensorValue:
     if known is None or not issubclass(known, torch.Tensor) or space.transforms:
         raise GraphBreak("FJ0111", "Tensor.as_subclass()")
     value.proxy(space)
-    meta = value.example.meta
-    # A leaf's is no leaf, and without gradients it has none.
-    differs = meta.requires_grad and (meta.is_leaf or not torch.is_grad_enabled())
-    if differs or known is torch.Tensor:
+    # Gradients come to the new object, too: what is computed of it has passed through it.
+    other = value.example.meta.requires_grad or known is torch.Tensor
+    if other:
         value = tensor_call(space, torch.ops.aten.alias.default, value)
     if known is torch.Tensor:
         return value
     if not is_seen_by_class_only(known):
         raise GraphBreak("FJ0113", f"a tensor becomes a {known.__name__}")
-    return SubclassValue(value.node, value.example, known, step=space.step, origin=value)
+    return SubclassValue(
+        value.node, value.example, known, step=space.step, origin=value, has_own_origin=other
+    )
 
 
 @lookaside(torch.Tensor._make_subclass)
