@@ -244,6 +244,53 @@ def test_attributes_of_a_thread() -> None:
     assert len(results) == 4 and all(torch.equal(ours, theirs) for ours, theirs in results)
 
 
+class Counting(threading.local):
+    def __init__(self):
+        self.n, self.seen = 3, []
+
+    @property
+    def doubled(self):
+        return self.n * 2
+
+
+COUNTING = Counting()
+
+
+def counts_depth(x, k):
+    OF_A_THREAD.depth = getattr(OF_A_THREAD, "depth", 0) + 1
+    try:
+        y = x * OF_A_THREAD.depth
+        COUNTING.n += k
+        COUNTING.seen.append(k)
+        COUNTING.last = y
+        y = y + COUNTING.n + COUNTING.doubled
+    finally:
+        OF_A_THREAD.depth -= 1
+    del COUNTING.last
+    try:
+        del OF_A_THREAD.last
+    except AttributeError as error:
+        return y, str(error), list(vars(COUNTING)), COUNTING.seen, OF_A_THREAD.__dict__["depth"]
+
+
+def test_attributes_of_a_thread_change() -> None:
+    counting = CountingBackend()
+    compiled = framejit.compile(counts_depth, backend=counting, fullgraph=True)
+    results = {counts_depth: [], compiled: []}
+
+    def work(function, depth):
+        OF_A_THREAD.depth = depth
+        for k in (1, 2, 3):
+            results[function].append(str(function(torch.ones(2), k)))
+        results[function].append((OF_A_THREAD.depth, vars(COUNTING)))
+
+    for depth in (0, 4, 0):
+        for function in results:
+            in_thread(work, function, depth)
+    assert results[compiled] == results[counts_depth]
+    assert len(counting.graphs) <= 3, "compiled again in each thread"
+
+
 def test_inference_mode_costs_two_breaks() -> None:
     """One where it is entered and one where it is left; what is between them is a graph."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+import threading
 import types
 from typing import Any
 
@@ -265,7 +266,8 @@ def namespace_of(space: Space, value: Any) -> DictValue | None:
             if isinstance(real, dict):
                 raise GraphBreak("FJ0156", f"the __dict__ of a {value.describe()} is no plain dict")
             return None
-        child = source.child("dict")
+        of_thread = issubclass(type(obj), threading.local)
+        child = source.child("attr", "__dict__") if of_thread else source.child("dict")
         known = space.known_value(real)
         if isinstance(known, DictValue):
             if known.source is not child:

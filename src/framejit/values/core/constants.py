@@ -28,7 +28,7 @@ from framejit.source import Source
 from framejit.values.core.amounts import check_count, check_size
 from framejit.values.core.base import Value, hides_own_attribute, is_user_class, type_name
 from framejit.values.core.methods import stand_in
-from framejit.values.core.namespaces import own_attribute, store_own
+from framejit.values.core.namespaces import instance_dict, own_attribute, store_own
 from framejit.values.core.registry import (
     BINARY_METHODS,
     COMPARE_METHODS,
@@ -180,20 +180,20 @@ class OpaqueValue(Value):
                 raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         found = space.class_attribute(cls, name)
         data = found is not None and hides_own_attribute(found.raw)
-        if issubclass(cls, threading.local) and name == "__dict__":  # each thread has another one
-            raise GraphBreak("FJ0156", f"__dict__ of a {self.describe()}")
-        if issubclass(cls, threading.local) and not data:
-            instalments.apart("the attributes of a threading.local object")
-            namespace = self.obj.__dict__
-            source = self.source.child("attr", "__dict__").child("item", name)
-            if name in namespace:
-                return space.load(source, namespace[name])
-            space.guard(source, "ABSENT")
-        elif cls.__dictoffset__ and not data:
+        if self._is_of_thread() and name == "__dict__":
+            return instance_dict(space, self)
+        if (cls.__dictoffset__ or self._is_of_thread()) and not data:
             own = own_attribute(space, self, name)
             if own is not None:
                 return own
         return space.generic_getattr(self, name)
+
+    def _is_of_thread(self) -> bool:
+        """Has it other attributes in each thread?"""
+        if not issubclass(type(self.obj), threading.local):
+            return False
+        instalments.apart("the attributes of a threading.local object")
+        return True
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         self._write(space, name, "__setattr__")
@@ -211,7 +211,9 @@ class OpaqueValue(Value):
         cls = type(self.obj)
         setter, found = space.class_attribute(cls, method), space.class_attribute(cls, name)
         data = found is not None and hasattr(type(found.raw), "__set__")
-        if cls.__dictoffset__ == 0 or data or setter is None or setter.owner is not object:
+        usual = threading.local if self._is_of_thread() else object
+        has_dict = cls.__dictoffset__ or usual is not object
+        if not has_dict or data or setter is None or setter.owner is not usual:
             raise GraphBreak("FJ0152", f"assigning attribute {name!r} of a {self.describe()}")
 
     def binary_op(

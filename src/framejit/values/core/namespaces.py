@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import threading
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ def instance_namespace(obj: Any) -> dict[str, Any] | None:
 
 def real_namespace(obj: Any) -> Any:
     """The instance's ``__dict__``, of any class, without running user code."""
+    if issubclass(type(obj), threading.local):
+        return threading.local.__getattribute__(obj, "__dict__")  # this thread's
     try:
         return object.__getattribute__(obj, "__dict__")
     except AttributeError:
