@@ -262,6 +262,26 @@ def test_fused_optimizers(make):
     assert not fused
 
 
+def test_fused_optimizers_in_one_graph():
+    """Where parts would write to what others have made, as they do in the first step, the graph is
+    run as it is."""
+
+    def program(compile):
+        (model,) = linears(1)
+        optimizer = torch.optim.Adam(model.parameters(), fused=True)
+
+        def step(x):
+            model(x).sum().backward()
+            optimizer.step()
+            optimizer.step()
+            return [p.detach().clone() for p in model.parameters()]
+
+        run = compile(step)
+        return [run(torch.ones(2, 3)) for _ in range(3)], optimizer.state_dict()["state"]
+
+    same(program, (2, 0, 3))
+
+
 def viewed_after(x, y):
     with torch.no_grad():
         print(end="")

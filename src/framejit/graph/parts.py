@@ -72,13 +72,14 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     as_is = any(one.effect and one.node.target in _AS_THEY_ARE for one in builder.recorded)
     component = _components(builder) if several else {}
     calls = calls_of(builder, module) if component or as_is else None
+    whole: list[Part] | None = [] if as_is else None
     if calls is None:
-        return None
+        return whole
     found = _in_order(builder, calls, component)
     if views_late_between(builder, module, found):
         return []
     if not _separable(builder, found) or not _exchange_in_order(builder, found):
-        return None
+        return whole
     if not all(_in_one_part(within, found) for within in _differentiated(builder)):
         return []
     return completed(builder, module, found)
