@@ -458,3 +458,20 @@ def test_writes_to_inputs_whose_elements_are_in_one_place(function, shape):
             Comparison().compare(theirs, ours, backend)
         assert framejit.counters["stats"]["unique_graphs"]
         framejit.reset()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_attributes_of_tensors_whose_sizes_vary(backend: str) -> None:
+    """AOTAutograd's notes about them are not the program's."""
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x * weight
+        return y.sin(), x.view(-1), x
+
+    compiled = framejit.compile(program, backend=backend)
+    for size in (2, 3, 4):
+        x = torch.ones(size, 3)
+        results = compiled(x)
+        results[0].sum().backward()
+        assert [vars(tensor) for tensor in (x, weight, *results)] == [{}] * 5

@@ -203,12 +203,12 @@ class TensorValue(Overridable):
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
 
     def _is_leaf(self, space: Space) -> Value:
-        asked = None if self.obj is None else self._asked(space, _is_leaf)
+        asked = None if self.obj is None else self.asked(space, _is_leaf)
         if asked is not None and self.node is None:
             return asked
         return ConstantValue(bool(self.fake(space).is_leaf))
 
-    def _asked(self, space: Space, question: Any) -> Value:
+    def asked(self, space: Space, question: Any) -> Value:
         """What ``question`` returns for the existing tensor; not part of what is always guarded."""
         answer = question(self.obj)
         if self.source is not None:
@@ -269,6 +269,8 @@ class TensorValue(Overridable):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
         if name == "requires_grad_":
             return space.require_gradient(self, _is_wanted(args, kwargs))
+        if name == "detach_":
+            space.check_detachable(self)
         if name in HOOK_DICTS.values() and space.is_leaf(self):
             return space.hook_leaf(self, name, args, kwargs)
         if name in ("register_hook", "retain_grad") and self.obj is None:
@@ -310,7 +312,7 @@ class TensorValue(Overridable):
                 raise GraphBreak("FJ0111", "Tensor.size() with a dimension out of range")
         if name in _UNGUARDED_METHODS and self.obj is not None and self.source is not None:
             if not args and not kwargs:
-                return self._asked(space, getattr(torch.Tensor, name))
+                return self.asked(space, getattr(torch.Tensor, name))
         if name in ("dim", "ndimension") and not args and not kwargs:
             return ConstantValue(len(self.metadata().shape))
         real = [a.realize().as_python() if not isinstance(a.realize(), TensorValue)
