@@ -32,7 +32,7 @@ from framejit.values.core.registry import BINARY_METHODS, Result, wraps
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_sizes
 from framejit.values.objects.functions import BoundBuiltin
-from framejit.values.objects.instances import ObjectValue
+from framejit.values.objects.instances import named_tuple
 from framejit.values.torch.overridable import Overridable, is_patched
 
 #: Methods and attributes whose result follows from the metadata alone.
@@ -318,6 +318,8 @@ class TensorValue(Overridable):
         real = [a.realize().as_python() if not isinstance(a.realize(), TensorValue)
                 else a.realize().fake(space) for a in args]  # type: ignore[attr-defined]  # fmt: skip
         named = {k: v.realize().as_python() for k, v in kwargs.items()}
+        if name == "stride" and self.obj is None:
+            self.example.meta.check_stride(*real, **named)
         try:
             return constant_value(space, getattr(self.fake(space), name)(*real, **named))
         except (RuntimeError, TypeError, IndexError) as error:
@@ -501,7 +503,7 @@ def from_fx(space: Space, node: Any, example: Any, operands: Iterable[Value] = (
         if type(example) is list:
             return ListValue(items)
         if type(example) is not tuple and hasattr(example, "_fields"):
-            return _named_tuple(space, type(example), items)
+            return named_tuple(space, type(example), items)
         return TupleValue(items, None, type(example))
     if isinstance(example, (torch.SymInt, torch.SymFloat)):
         # A number that depends on data.
@@ -591,10 +593,3 @@ def tensor_operator(space: Space, function: Any, *operands: Value) -> Value:
         function = operator.matmul
     result = graph_call(space, function, list(operands), {})
     return operands[0] if function in _INPLACE_OPERATORS else result
-
-
-def _named_tuple(space: Space, cls: type, items: list[Value]) -> Value:
-    """An instance of a named tuple's class."""
-    made = ObjectValue(cls, step=space.step)
-    made.container = TupleValue(items)
-    return made
