@@ -513,3 +513,17 @@ def test_histories_that_nobody_asks_for(function, make) -> None:
             assert found[0] == found[1]
             assert [t.requires_grad for t in got] == [t.requires_grad for t in expected]
     assert len(counted.graphs) == 1
+
+
+def test_views_of_a_tensor_with_a_history_are_written():
+    def program(a, b):
+        a.mul_(2)
+        b.add_(1)
+        return a * b.sum()
+
+    def make():
+        leaf = torch.ones(2, 3, requires_grad=True)
+        made = leaf * 2
+        return made, made.view(-1)
+
+    agrees(program, make, graphs=1)

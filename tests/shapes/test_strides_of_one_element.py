@@ -1,5 +1,5 @@
-"""No layout decides on the stride of a dimension of one element: PyTorch's rules for sizes that vary
-find others than its operators, so a program that asks gets what the operator has made."""
+"""No layout decides on the stride of a dimension of one element: PyTorch's rules for sizes that
+vary find others than its operators, so a program that asks gets what the operator has made."""
 
 from __future__ import annotations
 

@@ -71,9 +71,10 @@ def in_context(backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[An
 
 def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
     """``compile_graph(gm, inputs)``; the graph as it is if AOTAutograd cannot see which elements a
-    write reaches or finds several in one place, forgets that it has resolved a conjugate, finds that
-    what backward needs is written to, which is an error only where it is called, or asks a tensor
-    for a history that eager mode does not ask for. A graph with regions is compiled flat then."""
+    write reaches or finds several in one place, forgets that it has resolved a conjugate, loses
+    count of the gradients of views, asks for a history that eager mode does not ask for, or finds
+    that what backward needs is written to, which is an error only where it is called. A graph with
+    regions is compiled flat then."""
     try:
         if not torch.is_grad_enabled():
             return compile_graph(gm, inputs)
@@ -92,6 +93,7 @@ _NOT_FOR_AOTAUTOGRAD = (
     "more than one element of the written-to tensor refers to a single memory location",
     "A view was created in no_grad mode and its base or another view of its base has been modified",
     "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed",
+    "outs_to_grad length",  # several views of one tensor with a history are written
 )  # fmt: skip
 
 
