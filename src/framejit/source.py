@@ -100,6 +100,7 @@ class Source:
             todo += source.children.values()
             source.children.clear()
             source.facts.clear()
+            source.fact_keys.clear()
 
     @property
     def name(self) -> str:

@@ -458,3 +458,72 @@ def test_writes_to_inputs_whose_elements_are_in_one_place(function, shape):
             Comparison().compare(theirs, ours, backend)
         assert framejit.counters["stats"]["unique_graphs"]
         framejit.reset()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_attributes_of_tensors_whose_sizes_vary(backend: str) -> None:
+    """AOTAutograd's notes about them are not the program's."""
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x * weight
+        return y.sin(), x.view(-1), x
+
+    compiled = framejit.compile(program, backend=backend)
+    for size in (2, 3, 4):
+        x = torch.ones(size, 3)
+        results = compiled(x)
+        results[0].sum().backward()
+        assert [vars(tensor) for tensor in (x, weight, *results)] == [{}] * 5
+
+
+def viewed_and_written(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    z = x.view(-1)
+    x.add_(1)
+    return z, x * 2
+
+
+def new_data(x: torch.nn.Parameter) -> torch.Tensor:
+    x.data = torch.square(x)
+    return x * 2
+
+
+def with_data_of_inference() -> tuple[torch.nn.Parameter]:
+    made = torch.nn.Parameter(torch.ones(3))
+    with torch.inference_mode():
+        made.data = torch.arange(3.0)
+    return (made,)
+
+
+@pytest.mark.parametrize("function, make", [
+    (viewed_and_written, lambda: (torch.ones(2, 3, requires_grad=True) * 2,)),
+    (viewed_and_written, lambda: (torch.nn.Parameter(torch.ones(2, 3)),)),
+    (new_data, with_data_of_inference),
+])  # fmt: skip
+def test_histories_that_nobody_asks_for(function, make) -> None:
+    """A view made without gradients whose base is written, a parameter made in inference mode: as
+    results or operands they are as good as others."""
+    counted = Counted("aot_eager")
+    compiled = framejit.compile(function, backend=counted)
+    with torch.no_grad(), framejit.config.patch(raise_internal_errors=True):
+        for _ in range(2):
+            (x,), (y,) = make(), make()
+            expected, got = function(x), compiled(y)
+            found = [[t.tolist() for t in (a, *b)] for a, b in ((x, expected), (y, got))]
+            assert found[0] == found[1]
+            assert [t.requires_grad for t in got] == [t.requires_grad for t in expected]
+    assert len(counted.graphs) == 1
+
+
+def test_views_of_a_tensor_with_a_history_are_written():
+    def program(a, b):
+        a.mul_(2)
+        b.add_(1)
+        return a * b.sum()
+
+    def make():
+        leaf = torch.ones(2, 3, requires_grad=True)
+        made = leaf * 2
+        return made, made.view(-1)
+
+    agrees(program, make, graphs=1)

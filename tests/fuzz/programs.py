@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from alias_programs import alias_program
 from program_writer import FIRST_WITH_IDIOMS, PRELUDE, Program, random_program
 from repeated_programs import repeated_program
 from state_programs import state_program
@@ -22,10 +23,14 @@ FIRST_PROGRAM_OF_OBJECTS = 5_000_000
 FIRST_PROGRAM_OF_REPEATS = 6_000_000
 #: Seeds from here on compute gradients.
 FIRST_PROGRAM_OF_TRAINING = 7_000_000
+#: Seeds from here on are about memory that tensors share.
+FIRST_PROGRAM_OF_ALIASES = 8_000_000
 
 
 def program_of(seed: int) -> Program:
     """The program of a seed; the same in every process."""
+    if seed >= FIRST_PROGRAM_OF_ALIASES:
+        return alias_program(seed)
     if seed >= FIRST_PROGRAM_OF_TRAINING:
         return training_program(seed)
     if seed >= FIRST_PROGRAM_OF_REPEATS:

@@ -16,6 +16,7 @@ from training_programs import FIRST_WHOLE
 
 from programs import (
     FIRST_CHANGED_PROGRAM,
+    FIRST_PROGRAM_OF_ALIASES,
     FIRST_PROGRAM_OF_CALLS,
     FIRST_PROGRAM_OF_FEATURES,
     FIRST_PROGRAM_OF_OBJECTS,
@@ -51,6 +52,7 @@ def run_piece(first: int, count: int, mode: str) -> None:
     ("plain", 0, 60), ("plain", FIRST_STATE_PROGRAM, 30), ("cut", FIRST_STATE_PROGRAM + 5000, 10),
     ("plain", FIRST_PROGRAM_OF_CALLS + 220, 30), ("plain", FIRST_PROGRAM_OF_FEATURES, 15),
     ("plain", FIRST_PROGRAM_OF_REPEATS, 10), ("plain", FIRST_PROGRAM_OF_TRAINING, 20),
+    ("plain", FIRST_PROGRAM_OF_ALIASES, 15),
 ])  # fmt: skip
 def test_a_few_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -71,6 +73,7 @@ def test_a_few_programs(mode: str, first: int, count: int) -> None:
     ("plain", FIRST_PROGRAM_OF_REPEATS + 30, 30),
     ("regions", FIRST_PROGRAM_OF_REPEATS, 15),
     ("plain", FIRST_PROGRAM_OF_TRAINING + 30, 60), ("aot", FIRST_WHOLE, 20),
+    ("plain", FIRST_PROGRAM_OF_ALIASES + 20, 100),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -89,6 +92,7 @@ def test_some_programs(mode: str, first: int, count: int) -> None:
     ("again", FIRST_PROGRAM_OF_OBJECTS + 60_000),
     *[("plain", FIRST_PROGRAM_OF_REPEATS + 1000 + PIECE * number) for number in range(5)],
     *[("plain", FIRST_PROGRAM_OF_TRAINING + 1000 + PIECE * number) for number in range(4)],
+    *[("plain", FIRST_PROGRAM_OF_ALIASES + 1000 + PIECE * number) for number in range(3)],
     ("aot", FIRST_WHOLE + 1000), ("aot", FIRST_PROGRAM_OF_REPEATS + 10_000),
     ("regions", FIRST_PROGRAM_OF_REPEATS + 20_000),
     *[(mode, 20_000 + 2000 * at + PIECE * half) for at, mode in enumerate(MODES[1:])

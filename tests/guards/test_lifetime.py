@@ -196,3 +196,22 @@ def test_an_object_ends_while_a_backend_compiles():
                 assert compiled(torch.ones(2))[1] == len(alive)
     finally:
         gc.enable()
+
+
+def test_a_result_ends_where_sizes_begin_to_vary():
+    """The capture that a break ends and that starts again keeps nothing of what it has seen."""
+
+    def program(x):
+        y = x * 2
+        reference = weakref.ref(y)
+        same = reference() is y
+        del y
+        return same, reference() is None
+
+    compiled = framejit.compile(program, backend="eager")
+    gc.collect()
+    gc.disable()
+    try:
+        assert [compiled(torch.ones(size)) for size in (2, 2, 3, 4)] == [(True, True)] * 4
+    finally:
+        gc.enable()

@@ -88,6 +88,21 @@ def test_parameters_of_a_class_of_the_programs(function):
     agrees(function, lambda: (layer_of_tagged(), torch.ones(2)), graphs=1)
 
 
+def without_dropout(x):
+    y = F.dropout(x, 0.5, training=False)
+    same = y is x, torch.dropout(x, 0.5, False) is x, F.dropout(x, 0.0) is x
+    y.add_(1)
+    return same, x * 2
+
+
+def test_dropout_that_drops_nothing_of_sizes_that_vary():
+    counting = CountingBackend()
+    compiled = framejit.compile(without_dropout, backend=counting)
+    for size in (2, 3, 4):
+        compare_outcomes(*[Outcome(f, [torch.ones(size)], {}) for f in (without_dropout, compiled)])
+    assert len(counting.graphs) == 2 and counting.ops == 10
+
+
 def replaced(x, given):
     groups = re.match("(a)|(b)", "a").groups(given)
     named = re.match("(?P<k>a)|(?P<l>b)", "a").groupdict(given)

@@ -154,6 +154,18 @@ def test_the_sign_of_a_zero_that_is_looked_at():
         assert repr(compiled(X, value)) == repr(program(X, value)), value
 
 
+def test_zeros_of_both_signs_beside_a_number():
+    def program(x, n):
+        y = x * (-0.0 % n) + x * (0.0 % n)
+        return y, -0.0 // n, 0.0 // n, -0.0 % n, 0.0 % n, n * 0.5 * -0.0, n * 0.5 * 0.0
+
+    backend = CountingBackend()
+    compiled = framejit.compile(program, backend=backend)
+    for n in (2, -3, 5, -1):
+        assert repr(compiled(X, n)) == repr(program(X, n)), n
+    assert len(backend.graphs) == 2
+
+
 def test_truth_values_with_a_sign_are_ints():
     program = lambda x, n: (x + 1, +(x.shape[0] > 3), ~n, ~(n > 3))  # noqa: E731
     backend = CountingBackend()

@@ -14,6 +14,8 @@ LARGE = {
     "grown": lambda x, n: (x + 1, n * 10**19, n << 63, 2 ** (n * 20), n + (2**62 - 1), -n - 2**63),
     "of a size": lambda x, n: (x + 1, x.shape[0] == 10**20, x.shape[0] * 10**19, len(x) < 2**64),
     "floats": lambda x, n: (x + 1, n / 3 < 10**20, n * 0.5 == 10**30, n * 0.5 + 10**20),
+    "a product as a key": lambda x, n: (x + n, {(n - 7) * 10**18: 1, (n - 7) * 10**20: 2}.get(0)),
+    "a product that decides": lambda x, n: (x + n, 1 if (n - 7) * 10**18 * 100 > 0 else 0),
 }
 BOOLS = {
     "compared": lambda x, n: (x + 1, n == True, n != False, n > True, n in (True, 3)),  # noqa: E712

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from ..graph import global_state
 from ..graph.symbol_nodes import fake_inputs
 from .memory import save_old_content
 
-_TAG = " old content"
+_TAG = " old content, no notes"
 
 
 class Refused(Exception):
@@ -53,7 +53,7 @@ class Context(PartContext):
             if not self.whole:
                 self.refused = True
                 raise Refused
-            _keep_old_content()
+            _change_aotautograd()
             with tracing(None):  # reasoning about sizes asks as well
                 self._mode = self._made(self.gm)
         return self._mode
@@ -90,12 +90,14 @@ class Context(PartContext):
 
 
 @functools.cache
-def _keep_old_content() -> None:
-    """From now on, forward graphs of ours keep copies of what they write to and backward needs,
-    whoever calls AOTAutograd."""
+def _change_aotautograd() -> None:
+    """From now on, forward graphs of ours keep copies of what they write to and backward needs, and
+    leave no notes about sizes that vary in the ``__dict__`` of tensors, whoever calls AOTAutograd.
+    """
     from torch._functorch._aot_autograd import graph_compile  # whoever asks has imported it
+    from torch._functorch._aot_autograd import runtime_wrappers as wrappers
 
-    divide = graph_compile._partition_joint_graph_into_fw_bw
+    divide, wrap = graph_compile._partition_joint_graph_into_fw_bw, wrappers._create_runtime_wrapper
 
     def keeping(graph: Any, inputs: Any, metadata: Any, *rest: Any) -> tuple[Any, Any, int]:
         forward, backward, count = divide(graph, inputs, metadata, *rest)
@@ -103,7 +105,14 @@ def _keep_old_content() -> None:
             save_old_content(forward, metadata, count)
         return forward, backward, count
 
+    def silent(compiled: Any, *, runtime_metadata: Any, **options: Any) -> Callable[..., Any]:
+        if isinstance(TracingContext.try_get(), PartContext):
+            runtime_metadata.dynamic_outputs = False
+            runtime_metadata.dynamic_saved_tensors_idxs.clear()
+        return wrap(compiled, runtime_metadata=runtime_metadata, **options)
+
     graph_compile._partition_joint_graph_into_fw_bw = keeping  # type: ignore[assignment]
+    wrappers._create_runtime_wrapper = silent  # type: ignore[assignment]
 
 
 def as_fake(value: Any, mode: FakeTensorMode) -> Any:

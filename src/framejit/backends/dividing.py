@@ -15,11 +15,11 @@ import torch
 import torch.fx
 from torch._guards import tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.nn import functional
 
 from ..graph.builder import ONCE, WRITES
 from ..graph.errors import begins_at
 from ..graph.gradients import exact_gradients
+from ..graph.idle_dropouts import operand_of_idle
 from ..graph.lazy import LazyGraphModule
 from ..graph.nested import hooks_around, with_hooks, without_hooks
 from ..graph.outlining import has_regions
@@ -71,9 +71,10 @@ def in_context(backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[An
 
 def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
     """``compile_graph(gm, inputs)``; the graph as it is if AOTAutograd cannot see which elements a
-    write reaches or finds several in one place, forgets that it has resolved a conjugate, or finds
-    that what backward needs is written to: only calling it is an error. A graph with regions is
-    compiled flat then."""
+    write reaches or finds several in one place, forgets that it has resolved a conjugate, loses
+    count of the gradients of views, asks for a history that eager mode does not ask for, or finds
+    that what backward needs is written to, which is an error only where it is called. A graph with
+    regions is compiled flat then."""
     try:
         if not torch.is_grad_enabled():
             return compile_graph(gm, inputs)
@@ -90,6 +91,9 @@ _NOT_FOR_AOTAUTOGRAD = (
     "as_strided() is non-compositional", "has been modified by an inplace operation",
     "doesn't work on unresolved conjugated tensors", UNSAVABLE,
     "more than one element of the written-to tensor refers to a single memory location",
+    "A view was created in no_grad mode and its base or another view of its base has been modified",
+    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed",
+    "outs_to_grad length",  # several views of one tensor with a history are written
 )  # fmt: skip
 
 
@@ -188,13 +192,6 @@ def in_parts(
     return assemble(gm, segments, None, wrap).forward
 
 
-_DROPOUTS = (
-    functional.dropout, functional.dropout2d, functional.dropout3d, functional.alpha_dropout,
-    functional.feature_alpha_dropout, torch.dropout, torch.feature_dropout, torch.alpha_dropout,
-    torch.feature_alpha_dropout,
-)  # fmt: skip
-
-
 def without_idle_dropout(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """Dropout that drops nothing returns its very operand, so that a write to its result is one to
     the operand; AOTAutograd would make a copy. The same graph if there is no such dropout."""
@@ -205,7 +202,7 @@ def without_idle_dropout(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     owned = owned_copy(gm)
     for node in list(owned.graph.nodes):
         if node.name in names:
-            node.replace_all_uses_with(node.args[0] if node.args else node.kwargs["input"])
+            node.replace_all_uses_with(operand_of_idle(node.target, node.args, node.kwargs))
             owned.graph.erase_node(node)
     owned.recompile()
     return owned
@@ -213,13 +210,7 @@ def without_idle_dropout(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
 
 def _idle_dropouts(gm: torch.fx.GraphModule) -> list[torch.fx.Node]:
     return [node for node in gm.graph.nodes
-            if node.target in _DROPOUTS and _is_idle(*node.args, **node.kwargs)]  # fmt: skip
-
-
-def _is_idle(
-    input: Any, p: Any = 0.5, training: Any = None, inplace: bool = False, train: Any = True
-) -> bool:
-    return (train if training is None else training) is False or p == 0
+            if operand_of_idle(node.target, node.args, node.kwargs) is not None]  # fmt: skip
 
 
 def with_floats(

@@ -38,7 +38,7 @@ from framejit.values.objects.instances import ObjectValue
 from framejit.values.stdlib.cached_functions import CacheHit
 from framejit.values.stdlib.process import ContextVarValue
 from framejit.values.stdlib.warned import IssuedWarning
-from framejit.values.torch.leaves import final_flag
+from framejit.values.torch.leaves import final_flag, final_gradient
 from framejit.values.torch.subclasses import SubclassValue
 from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.torch_functions import STATE
@@ -150,8 +150,9 @@ def _write_tensor(out: Emitter, value: TensorValue) -> None:
     attributes: dict[str, Any] = {}
     if value.replaced:
         attributes["data"] = TensorValue(value.node, value.example)
-    if value.assigned_grad is not None:
-        attributes["grad"] = value.assigned_grad
+    gradient = final_gradient(out.space, value)
+    if gradient is not None:
+        attributes["grad"] = gradient
     attributes.update(value.hook_dicts or {})
     flag = final_flag(out.space, value)
     if flag is not None:

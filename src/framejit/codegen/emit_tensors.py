@@ -13,6 +13,7 @@ import torch
 from framejit.codegen.emit import Emitter, builds, call, name
 from framejit.codegen.emit_containers import fill_namespace
 from framejit.codegen.emit_objects import set_attributes
+from framejit.values.torch.leaves import final_gradient
 from framejit.values.torch.ragged import RaggedSize
 from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.wrappers import WrapperValue
@@ -54,8 +55,9 @@ def _with_attributes(out: Emitter, value: TensorValue) -> ast.expr:
     if value.namespace is not None:
         fill_namespace(out, made, value)
     attributes = dict(value.hook_dicts or {})
-    if value.assigned_grad is not None:
-        attributes["grad"] = value.assigned_grad
+    gradient = final_gradient(out.space, value)
+    if gradient is not None:
+        attributes["grad"] = gradient
     if attributes:
         out.later((value, "grad"), lambda: set_attributes(out, made, attributes))
     return made

@@ -242,6 +242,18 @@ def steps(tree: Tree) -> int:
     return 1 if tree[0] in ("load", "int", "float") else 1 + sum(map(steps, tree[1:]))
 
 
+def same(one: Tree, two: Tree) -> bool:
+    """Are two expressions written alike? Numbers that are equal may differ: zeros have signs."""
+    return one == two and repr(one) == repr(two)
+
+
+def is_machine_sized(tree: Tree) -> bool:
+    """Do the whole numbers in an expression fit 64 bits?"""
+    if tree[0] == "int":
+        return bool(-(1 << 63) <= tree[1] < 1 << 63)
+    return tree[0] in ("load", "float") or all(map(is_machine_sized, tree[1:]))
+
+
 def symbols_of(tree: Tree) -> list[str]:
     """The names of the symbols in an expression, each once, in order."""
     if tree[0] == "load":

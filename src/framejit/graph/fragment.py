@@ -35,7 +35,7 @@ def can_be_repeated(builder: GraphBuilder) -> bool:
         return False
     if any(one.example.reshaped for one in builder.placeholders):
         return False
-    computed = set(builder.symbol_nodes.computed.values())
+    computed = {node for _, node in builder.symbol_nodes.computed.values()}
     return all(
         one.called or one.node in computed or one.node.target is operator.getitem
         for one in builder.recorded
@@ -55,7 +55,7 @@ class Repeat:
         self._writes = bool(recorded.writers)
         symbol_nodes = recorded.symbol_nodes
         self._symbols = {node: ("load", name) for name, node in symbol_nodes.placeholders.items()}
-        self._symbols.update({node: tree for tree, node in symbol_nodes.computed.items()})
+        self._symbols.update({node: tree for tree, node in symbol_nodes.computed.values()})
 
     def give(self, node: _Node, here: _Node) -> None:
         """``here`` is what the recorded input ``node`` is now."""

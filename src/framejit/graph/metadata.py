@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch.fx.node import map_aggregate
 
+from ..exc import GraphBreak
+
 if TYPE_CHECKING:
     from .fakes import FakeWorld
 
@@ -70,6 +72,13 @@ class TensorMeta:
         """Is it a tensor made of others, whose class says what operations do?"""
         cls = self.python_type
         return cls is not torch.Tensor and not issubclass(cls, torch.nn.Parameter)
+
+    def check_stride(self, dim: int | None = None) -> None:
+        """GraphBreak where a result's stride is not known: PyTorch's rules for sizes that vary find
+        others for dimensions of one element, which no layout decides on, than its operators."""
+        sizes = self.shape if type(dim) is not int else self.shape[dim : dim + 1 or None]
+        if self.symbolic and any(type(size) is int and size == 1 for size in sizes):
+            raise GraphBreak("FJ0111", "the stride of a dimension of one element")
 
     def __repr__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")

@@ -115,7 +115,7 @@ def completed(
 def _copied(builder: GraphBuilder, module: torch.fx.GraphModule) -> set[_Node]:
     """What every part that needs it makes for itself."""
     held = module.graph.find_nodes(op="get_attr")
-    return {*held, *builder.symbol_nodes.computed.values()}
+    return {*held, *[node for _, node in builder.symbol_nodes.computed.values()]}
 
 
 def _switches(module: torch.fx.GraphModule) -> bool:

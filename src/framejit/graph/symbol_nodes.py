@@ -47,8 +47,8 @@ class SymbolNodes:
         self.made: dict[str, _Node] = {}
         #: Symbols that are a size of an operation's result: the node, the dimension, the size.
         self.sizes: dict[str, tuple[_Node, int, Any]] = {}
-        #: What is computed of symbols.
-        self.computed: dict[Tree, _Node] = {}
+        #: What is computed of symbols, by its text: zeros have signs.
+        self.computed: dict[str, tuple[Tree, _Node]] = {}
 
     @property
     def last(self) -> _Node:
@@ -72,12 +72,14 @@ class SymbolNodes:
             return tree[1]
         if kind == "load":
             return self.result(tree[1]) or self.placeholder(tree[1], symbols.example(tree[1]))
-        node = self.computed.get(tree)
+        text = repr(tree)
+        _, node = self.computed.get(text, (tree, None))
         if node is None:
             operands = tuple(self.argument(operand, symbols) for operand in tree[1:])
             target = OPERATIONS[kind].record
             known = [self.operations[o].example if isinstance(o, _Node) else o for o in operands]
-            node = self.computed[tree] = self.record(target, operands, target(*known))
+            node = self.record(target, operands, target(*known))
+            self.computed[text] = tree, node
         return node
 
     @property

@@ -14,7 +14,7 @@ import hashlib
 import linecache
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType, MappingProxyType
 from typing import Any, NamedTuple
 
@@ -32,7 +32,9 @@ from .expressions import (
     Tree,
     evaluate,
     from_sympy,
+    is_machine_sized,
     replaced,
+    same,
     steps,
     symbols_of,
     written,
@@ -249,8 +251,8 @@ class Symbols:
         if steps(tree) > _MOST_STEPS:
             return None
         named = _Named(written(tree, {name: what.text for name, what in self.known.items()}))
-        for name, same in self.derived.items():
-            if same == tree:
+        for name, known in self.derived.items():
+            if same(known, tree):
                 return self._numbers[name]
         symbol = self._unspecified(value, named)
         self.derived[symbol.name] = tree
@@ -328,21 +330,21 @@ class Symbols:
         return answer
 
     def _require(self, tree: Tree) -> None:
-        self._required.append(Assumption(replaced(tree, self.derived), self.line()))
+        for checked in self._checked(replaced(tree, self.derived)):
+            self._required.append(Assumption(checked, self.line()))
 
     def assume_value(self, tree: Tree) -> float:
         """What a float is now, assumed to stay that."""
         value = float(self.now(tree))
         self._require(("eq", tree, ("float", value)) if value == value else ("ne", tree, tree))
         if value == 0:  # the sign counts as well
-            for name in symbols_of(replaced(tree, self.derived)):
-                self._require(self._is_now(name))
+            for same_value in _as_now(self, symbols_of(replaced(tree, self.derived))):
+                self._require(same_value)
         return value
 
-    def _is_now(self, name: str) -> Tree:
-        """That a symbol has the value that it has at capture."""
-        value = self.value(name)
-        return ("eq", ("load", name), (type(value).__name__, value))
+    def _checked(self, tree: Tree) -> list[Tree]:
+        """The assumption if the native check can compute it, else that all in it stays as it is."""
+        return [tree] if is_machine_sized(tree) else _as_now(self, symbols_of(tree))
 
     def now(self, tree: Tree) -> Any:
         """What a computation gives at capture, in Python's own arithmetic."""
@@ -436,9 +438,16 @@ class Symbols:
         try:
             trees = [_normal(from_sympy(expression))]
         except NotExpressible:  # rare: all that is in it keeps its value
-            trees = [self._is_now(name) for name in names]
+            trees = _as_now(self, names)
         for tree in trees:
-            add(replaced(tree, self.derived), line)
+            for checked in self._checked(replaced(tree, self.derived)):
+                add(checked, line)
+
+
+def _as_now(symbols: Symbols, names: Iterable[str]) -> list[Tree]:
+    """That symbols have the values that they have at capture."""
+    values = {name: symbols.value(name) for name in names}
+    return [("eq", ("load", n), (type(v).__name__, v)) for n, v in values.items()]
 
 
 def _normal(tree: Tree) -> Tree:

@@ -33,7 +33,12 @@ from framejit.values.torch import overrides
 from framejit.values.torch.data_numbers import indexed_by_data, of_data
 from framejit.values.torch.hooks import watch_gradient
 from framejit.values.torch.leaf_hooks import assign_hook_dict, hook_dict, hook_leaf, is_leaf
-from framejit.values.torch.leaves import assign_gradient, replace_data, require_gradient
+from framejit.values.torch.leaves import (
+    assign_gradient,
+    check_detachable,
+    replace_data,
+    require_gradient,
+)
 from framejit.values.torch.new_tensors import as_type, new_like
 from framejit.values.torch.nn_modules import module_member, module_setattr
 from framejit.values.torch.read_numbers import (
@@ -90,6 +95,7 @@ class ObjectSpace(Space):
     assign_hook_dict = assign_hook_dict
     require_gradient = require_gradient
     replace_data = replace_data
+    check_detachable = check_detachable
     assign_gradient = assign_gradient
     scaled = scaled
     of_data = of_data

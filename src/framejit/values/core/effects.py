@@ -76,6 +76,8 @@ class Effects:
         self.differentiations: list[int] = []
         #: Existing tensors whose gradient was written, or set to another tensor.
         self.given_gradient: dict[Value, None] = {}
+        #: The steps that assigned gradients to tensors.
+        self.gradients_assigned: dict[Value, int] = {}
         #: Those that lost it before anything was computed.
         self.released: dict[Value, None] = {}
         #: Leaves that the graph has made, by their nodes.

@@ -121,6 +121,7 @@ class Space(ClassLookup):
     assign_hook_dict: Callable[..., None]
     require_gradient: Callable[..., Value]
     replace_data: Callable[..., None]
+    check_detachable: Callable[..., None]
     assign_gradient: Callable[..., None]
     scaled: Callable[..., Result]
     of_data: Callable[..., Value | None]

@@ -23,6 +23,7 @@ from framejit.values.containers.calling_iterators import IndexIterator
 from framejit.values.containers.folding import fold
 from framejit.values.containers.live_dicts import namespace_of
 from framejit.values.containers.mappings import DictValue
+from framejit.values.containers.sequences import TupleValue
 from framejit.values.containers.subclasses import existing_container
 from framejit.values.core import complaints
 from framejit.values.core.base import (
@@ -521,3 +522,10 @@ def solid_base(cls: type) -> type:
 
 
 wraps_classes(_has_instances, Rank.INSTANCE)(_wrap_instance)
+
+
+def named_tuple(space: Space, cls: type, items: list[Value]) -> Value:
+    """An instance of a named tuple's class."""
+    made = ObjectValue(cls, step=space.step)
+    made.container = TupleValue(items)
+    return made

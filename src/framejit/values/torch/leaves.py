@@ -70,6 +70,25 @@ def _is_existing_leaf(space: Space, tensor: TensorValue) -> bool:
     return plain and space.truth(space.now(tensor.getattr(space, "is_leaf")))
 
 
+@lookaside(torch.detach_)
+def _detach_in_place(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    tensor = args[0].realize() if len(args) == 1 and not kwargs else None
+    if not isinstance(tensor, TensorValue):
+        raise GraphBreak("FJ0111", "Tensor.detach_() with unusual arguments")
+    return tensor.call_method(space, "detach_", [], {})
+
+
+def check_detachable(space: Space, tensor: TensorValue) -> None:
+    """GraphBreak where `detach_` does more than nothing: backends that compute gradients take away
+    what was computed of the tensor before, too, or leave an existing tensor as it is, and do not
+    know that a view refuses."""
+    existing, history = tensor.original(space), bool(tensor.metadata().requires_grad)
+    if not history and existing.obj is not None and existing.source is not None:
+        history = space.truth(space.now(existing.asked(space, torch.Tensor._is_view)))
+    if history:
+        raise GraphBreak("FJ0111", "Tensor.detach_() of a tensor with a history, or of a view")
+
+
 @lookaside(torch.nn.Parameter)
 def _new_parameter(space: Space, args: Args, kwargs: Kwargs) -> Result:
     names = ("data", "requires_grad")
@@ -151,6 +170,7 @@ def assign_gradient(space: Space, tensor: TensorValue, value: Value) -> None:
     if not value.is_none():
         _check_gradient(tensor, value)
     tensor.assigned_grad = value
+    space.effects.gradients_assigned[tensor] = space.step
     if made:
         return
     space.changed(tensor)
@@ -169,6 +189,17 @@ def _check_gradient(tensor: TensorValue, value: Value) -> None:
     looks = [(tuple(m.shape), m.dtype, m.device, m.layout) for m in (own, given)]
     if str(looks[0]) != str(looks[1]) or value.cls is not wanted:
         raise GraphBreak("FJ0112", "assigning to a gradient a tensor that does not look like one")
+
+
+def final_gradient(space: Space, tensor: TensorValue) -> Value | None:
+    """What ``grad`` is to be set to after the graph, if the program has assigned to it.
+
+    Raises Unmaterialisable where torch would refuse that by then."""
+    value, step = tensor.assigned_grad, space.effects.gradients_assigned.get(tensor)
+    if step is not None and isinstance(value, TensorValue):
+        if repr(tensor.metadata().shape) != repr(value.metadata().shape):
+            raise Unmaterialisable(step, "the shape of a tensor, or of its gradient, is changed")
+    return value
 
 
 def _is_all_of(node: Any, tensor: Any) -> bool:

@@ -49,7 +49,7 @@ class SubclassValue(TensorValue):
             raise GraphBreak("FJ0113", f"a {self.describe()} in a transform of torch.func")
         return super().proxy(space)
 
-    def _asked(self, space: Space, question: Any) -> Value:
+    def asked(self, space: Space, question: Any) -> Value:
         raise GraphBreak("FJ0113", f"what only a {self.describe()} itself can say is asked")
 
     # -- attributes --------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from framejit.values.core.registry import BINARY_METHODS, Result, wraps
 from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_sizes
 from framejit.values.objects.functions import BoundBuiltin
-from framejit.values.objects.instances import ObjectValue
+from framejit.values.objects.instances import named_tuple
 from framejit.values.torch.overridable import Overridable, is_patched
 
 #: Methods and attributes whose result follows from the metadata alone.
@@ -203,12 +203,12 @@ class TensorValue(Overridable):
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
 
     def _is_leaf(self, space: Space) -> Value:
-        asked = None if self.obj is None else self._asked(space, _is_leaf)
+        asked = None if self.obj is None else self.asked(space, _is_leaf)
         if asked is not None and self.node is None:
             return asked
         return ConstantValue(bool(self.fake(space).is_leaf))
 
-    def _asked(self, space: Space, question: Any) -> Value:
+    def asked(self, space: Space, question: Any) -> Value:
         """What ``question`` returns for the existing tensor; not part of what is always guarded."""
         answer = question(self.obj)
         if self.source is not None:
@@ -269,6 +269,8 @@ class TensorValue(Overridable):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
         if name == "requires_grad_":
             return space.require_gradient(self, _is_wanted(args, kwargs))
+        if name == "detach_":
+            space.check_detachable(self)
         if name in HOOK_DICTS.values() and space.is_leaf(self):
             return space.hook_leaf(self, name, args, kwargs)
         if name in ("register_hook", "retain_grad") and self.obj is None:
@@ -310,12 +312,14 @@ class TensorValue(Overridable):
                 raise GraphBreak("FJ0111", "Tensor.size() with a dimension out of range")
         if name in _UNGUARDED_METHODS and self.obj is not None and self.source is not None:
             if not args and not kwargs:
-                return self._asked(space, getattr(torch.Tensor, name))
+                return self.asked(space, getattr(torch.Tensor, name))
         if name in ("dim", "ndimension") and not args and not kwargs:
             return ConstantValue(len(self.metadata().shape))
         real = [a.realize().as_python() if not isinstance(a.realize(), TensorValue)
                 else a.realize().fake(space) for a in args]  # type: ignore[attr-defined]  # fmt: skip
         named = {k: v.realize().as_python() for k, v in kwargs.items()}
+        if name == "stride" and self.obj is None:
+            self.example.meta.check_stride(*real, **named)
         try:
             return constant_value(space, getattr(self.fake(space), name)(*real, **named))
         except (RuntimeError, TypeError, IndexError) as error:
@@ -499,7 +503,7 @@ def from_fx(space: Space, node: Any, example: Any, operands: Iterable[Value] = (
         if type(example) is list:
             return ListValue(items)
         if type(example) is not tuple and hasattr(example, "_fields"):
-            return _named_tuple(space, type(example), items)
+            return named_tuple(space, type(example), items)
         return TupleValue(items, None, type(example))
     if isinstance(example, (torch.SymInt, torch.SymFloat)):
         # A number that depends on data.
@@ -589,10 +593,3 @@ def tensor_operator(space: Space, function: Any, *operands: Value) -> Value:
         function = operator.matmul
     result = graph_call(space, function, list(operands), {})
     return operands[0] if function in _INPLACE_OPERATORS else result
-
-
-def _named_tuple(space: Space, cls: type, items: list[Value]) -> Value:
-    """An instance of a named tuple's class."""
-    made = ObjectValue(cls, step=space.step)
-    made.container = TupleValue(items)
-    return made

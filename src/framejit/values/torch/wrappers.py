@@ -54,8 +54,8 @@ class WrapperValue(SubclassValue):
     is_parameter: bool = False
     original = TensorValue.original
 
-    def _asked(self, space: Space, question: Any) -> Value:
-        return TensorValue._asked(self, space, Unseen(question))
+    def asked(self, space: Space, question: Any) -> Value:
+        return TensorValue.asked(self, space, Unseen(question))
 
     def getattr(self, space: Space, name: str) -> Result:
         if name == "shape":
