@@ -20,6 +20,7 @@ from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
 from framejit.bytecode.release import tables
 from framejit.codegen import (  # noqa: F401 - the first ones register their emitters
+    cached_calls,
     emit_arrays,
     emit_iterators,
     emit_objects,
@@ -97,6 +98,9 @@ class Draft:
         answer: Callable[..., Any], left_before: Iterable[tuple[Value, int, Frame]] = (),
     ) -> None:  # fmt: skip
         self.out = out
+        #: What must hold before the graph runs.
+        self.checks_before = cached_calls.checks(out)
+        cached_calls.make(out)
         register(out)
         exit_values = _exit_values(out, outcome, make_break, answer)
         replay(out)
@@ -139,7 +143,7 @@ class Draft:
         """The finished function, its source text, and how it gets its arguments; ``places``: where
         the graph starts, and where the function ends."""
         out, (first, last) = self.out, places
-        body: list[ast.stmt] = []
+        body = list(self.checks_before)
         layout = None
         if graph is not None:
             out.namespace[GRAPH] = graph
@@ -209,6 +213,7 @@ class Draft:
             node.id
             for statement in (
                 *self.before,
+                *self.checks_before,
                 *self.out.computations,
                 *self.out.statements,
                 self.exit,

@@ -49,6 +49,8 @@ def identical(space: Space, left: Value, right: Value) -> bool:
             if same and space.transforms:  # one of them is wrapped
                 raise GraphBreak("FJ0159", "whether two tensors in a transform are one object")
             return same
+        if space.effects.held_by_caches:
+            _check_held(space, left, right)
         if left.python_type() is right.python_type() is weakref.ReferenceType:
             raise GraphBreak("FJ0159", "whether two weak references to an object are one object")
         return _is_empty_tuple(left) and _is_empty_tuple(right)
@@ -65,6 +67,17 @@ def identical(space: Space, left: Value, right: Value) -> bool:
         payload = sources[0] if same else (sources[0],)
         space.guard(sources[1], "SAME_OBJECT" if same else "DISTINCT", payload)
     return same
+
+
+def _check_held(space: Space, left: Value, right: Value) -> None:
+    """GraphBreak if one is what a cache will hold, and may be the other one, which exists or will
+    be held, too."""
+    held = space.effects.held_by_caches
+    if left in held or right in held:
+        known = all(value in held or _object(value) is not _NEW for value in (left, right))
+        empty = _is_empty_tuple(left) and _is_empty_tuple(right)
+        if known and left.python_type() is right.python_type() and not empty:
+            raise GraphBreak("FJ0159", "whether two results of a cached function are one object")
 
 
 def is_shared(obj: Any) -> bool:
