@@ -3,6 +3,7 @@ the first, and caches hold, count and evict what they would in plain Python."""
 
 from __future__ import annotations
 
+import operator
 from functools import cache, lru_cache, partial
 
 import pytest
@@ -12,6 +13,7 @@ from torch import nn
 import framejit
 from checking import CountingBackend, Outcome, captured_again, compare_outcomes
 from framejit import config
+from framejit.interpreter.forced import forced_break, noted
 
 SIZES = (4, 6, 8, 6, 10, 4, 7, 9, 3)
 
@@ -141,6 +143,15 @@ def test_caches_evict_what_they_would(program, maxsize):
 def test_captures_that_come_to_nothing_count_no_calls(program):
     with captured_again():
         run(program, SIZES[:5])
+
+
+@pytest.mark.parametrize("program", [program for program, _ in ONE])
+def test_calls_are_counted_once_wherever_the_frame_is_cut(program):
+    with noted() as where:
+        run(program, SIZES[:3])
+    for index in list(where.executed[program.__code__])[::5]:
+        with forced_break(program.__code__, index):
+            run(program, SIZES[:3])
 
 
 def test_results_are_the_objects_that_the_caches_hold():
@@ -292,3 +303,48 @@ def test_tuples_of_sizes_as_arguments():
         compare_outcomes(Outcome(eager, (x, (n, 3)), {}), Outcome(compiled, (x, (n, 3)), {}))
         assert one.cache_info() == other.cache_info()
     assert len(backend.graphs) == 2 and backend.ops == 3
+
+
+CHANGES = {
+    "append": lambda a, b: a.append(1), "pop": lambda a, b: a.pop(), "sort": lambda a, b: a.sort(),
+    "reverse": lambda a, b: a.reverse(), "clear": lambda a, b: a.clear(),
+    "setitem": lambda a, b: a.__setitem__(0, 5), "slice": lambda a, b: a.__delitem__(slice(1)),
+    "iadd": lambda a, b: operator.iadd(a, [3]), "imul": lambda a, b: operator.imul(a, 2),
+    "update": lambda a, b: b.update({4: 5}), "ior": lambda a, b: operator.ior(b, {4: 5}),
+    "setdefault": lambda a, b: b.setdefault(7, a), "popitem": lambda a, b: b.popitem(),
+    "through another name": lambda a, b: [a][0].extend(b),
+    "copies": lambda a, b: (a[:].append(1), list(a).reverse(), b.copy().update({9: 9}), a + [1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes_of_results_are_seen_by_later_calls(name):
+    def program(s, x):
+        found = s.lengths(s.recipe, x.shape)
+        y = x * found[0][0]
+        made = CHANGES[name](found[0], found[2])
+        later = s.lengths(s.recipe, x.shape)
+        return y + 1, found, later, later is found, made if type(made) is int else None
+
+    graphs, _, _ = run(program, (4, 6, 8, 6, 4, 10))
+    assert graphs[-1] >= 2 and (name != "copies" or graphs[-1] == 2)
+
+
+def test_functions_that_look_at_numbers_are_called_between_graphs():
+    def make():
+        names = {n: n * 2 for n in range(40)}
+
+        @cache
+        def looked_up(n):
+            return names[n]
+
+        return lambda x: (x + 1) * looked_up(x.shape[0]), looked_up
+
+    (eager, one), (traced, other) = make(), make()
+    backend = CountingBackend()
+    compiled = framejit.compile(traced, backend=backend)
+    for n in range(3, 12):
+        x = torch.ones(n)
+        compare_outcomes(Outcome(eager, (x,), {}), Outcome(compiled, (x,), {}))
+        assert one.cache_info() == other.cache_info()
+    assert len(backend.graphs) <= 5

@@ -32,9 +32,11 @@ from framejit.values.stdlib.varying_calls import (
     containers_in,
     described,
     has_changed,
+    is_fixed,
     key_within,
     may_be_key,
     now,
+    numbers_in,
     pin_objects,
     varies,
 )
@@ -300,7 +302,10 @@ class CachedFunctionValue(Declared):
                 raise self._break("runs after the program has changed what it may read")
         builder, effects = space.builder, space.effects
         before = effects.count, builder.draws_random, len(builder.recorded)
+        numbers = [one for value in (*args, *kwargs.values()) for one in numbers_in(value)]
         found = self._inside(space, args, kwargs)
+        if any(map(is_fixed, numbers)) and not space.task.whole:  # for each number a graph
+            raise self._break("does not compute with a number that varies, but looks at it")
         if before != (effects.count, builder.draws_random, len(builder.recorded)):
             raise self._break("runs, and does more than compute")
         given = [part for value in (*args, *kwargs.values()) for part in containers_in(value)]

@@ -81,6 +81,22 @@ def now(value: Value) -> Any:
     return value.as_python() if value.is_constant else real_object(value)
 
 
+def numbers_in(value: Value) -> Iterator[Value]:
+    """The numbers in an argument that vary so far."""
+    value = value.realize()
+    if value.is_symbolic:
+        if not is_fixed(value):
+            yield value
+    elif type(value) is TupleValue:
+        for item in value.items:
+            yield from numbers_in(item)
+
+
+def is_fixed(value: Any) -> bool:
+    """Has a number that varied come to be known by its value?"""
+    return bool(value.sym.node.expr.is_number)
+
+
 def key_within(space: Space, value: Value) -> Any:
     """The same for two arguments that are the same whatever the numbers are."""
     value = value.realize()
