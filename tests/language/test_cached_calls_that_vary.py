@@ -261,6 +261,19 @@ def test_a_graph_that_writes_to_its_inputs_runs_after_the_caches_were_asked():
     run(program, (4, 5, 8, 6, 10, 6, 7, 9), stale)
 
 
+def test_gradients_are_let_go_of_after_the_caches_were_asked():
+    def program(s, x):
+        weight = s.norm.weight
+        before = None if weight.grad is None else weight.grad * 2
+        weight.grad = None
+        loss = (x * weight * s.half(x.shape[0])[0]).sum()
+        loss.backward()
+        s.norm.running_mean.add_(1)
+        return loss.detach(), before, weight.grad.clone()
+
+    run(program, (4, 5, 8, 6, 10, 5, 7, 9, 11), stale)
+
+
 def test_functions_that_raise_for_some_sizes():
     def make():
         @lru_cache(8)

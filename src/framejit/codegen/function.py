@@ -161,15 +161,16 @@ class Draft:
         body += [*out.computations, *self.checks]
         if body:
             if recovery is not None:
+                if recovery.raises and recovery.settled is not None and self.before:
+                    out.namespace[SETTLED] = recovery.settled
+                    settled = ast.If(call(name(SETTLED)), self.before, [])
+                    body.insert(len(self.checks_before), settled)
                 body = [ast.Try(body, _handlers(out, recovery), [], [])]
                 if recovery.random:
                     before = ast.Name(_RANDOM_BEFORE, ast.Store())
                     body.insert(0, ast.Assign([before], call(out.helper("random_state"))))
                 if not recovery.raises:
                     body = [*self.before, *body]
-                elif recovery.settled is not None and self.before:
-                    out.namespace[SETTLED] = recovery.settled
-                    body.insert(0, ast.If(call(name(SETTLED)), self.before, []))
         for node in body:
             _place(node, first)
         for node in (*out.statements, self.exit):
