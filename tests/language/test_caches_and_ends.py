@@ -348,9 +348,9 @@ PROGRAMS = [
     (enum_value_changes, 2, 2), (end_at_del, 2, 2), (end_at_rebinding, 3, 3),
     (end_of_a_callee, 2, 2), (result_that_changes, 3, 3),
     (room_is_made_after_hits, 4, 6), (keeps_its_arguments, 3, 4),
-    (no_room_at_all, 2, 2), (recursive_for_numbers_that_vary, 6, 10),
+    (no_room_at_all, 2, 2), (recursive_for_numbers_that_vary, 6, 8),
     (nested_for_numbers_that_vary, 2, 11), (made_with_and_without_a_decorator, 1, 1),
-    (stale_for_numbers_that_vary, 12, 12), (computed_for_numbers_that_vary, 2, 6),
+    (stale_for_numbers_that_vary, 13, 13), (computed_for_numbers_that_vary, 2, 6),
 ]  # fmt: skip
 
 

@@ -132,3 +132,62 @@ def test_a_module_that_the_first_call_imports(tmp_path, monkeypatch):
     for _ in range(3):
         assert torch.equal(compiled(X), X * 3)
     assert len(backend.graphs) == 1
+
+
+def with_a_registry():
+    """A library that notes at its first call what it works for, and then parses a pattern."""
+    known, loaded = {}, {}
+
+    class Backend:
+        def __init__(self, count):
+            self.count = count
+
+    @lru_cache(8)
+    def recipe(text):
+        return Recipe(text)
+
+    @lru_cache(8)
+    def counted(text):
+        return len(text), len(known)
+
+    def backend_of(x):
+        kind = type(x)
+        if kind not in known:
+            loaded[kind.__name__] = known[kind] = Backend(len(loaded))
+        return known[kind]
+
+    return backend_of, recipe, counted
+
+
+def parses_after_it_noted(backend_of, recipe, counted):
+    def program(x):
+        backend = backend_of(x)
+        with torch.no_grad():
+            count = recipe("a b").count
+        return x * count + backend.count, recipe("a b").names
+
+    return program
+
+
+def reads_what_it_noted(backend_of, recipe, counted):
+    def program(x):
+        backend = backend_of(x)
+        return x * recipe("a b").count + backend.count, counted("a b")
+
+    return program
+
+
+@pytest.mark.parametrize("make", [parses_after_it_noted, reads_what_it_noted])
+def test_first_calls_after_something_else_was_noted(make):
+    sides = [with_a_registry(), with_a_registry()]
+    backend = CountingBackend()
+    eager, traced = [make(*side) for side in sides]
+    whole = make is parses_after_it_noted
+    compiled = framejit.compile(traced, backend=backend, fullgraph=whole)
+    with config.patch(raise_internal_errors=True):
+        for count in range(3):
+            compare_outcomes(Outcome(eager, (X,), {}), Outcome(compiled, (X,), {}))
+            infos = [[one.cache_info() for one in side[1:]] for side in sides]
+            assert infos[0] == infos[1]
+            assert len(backend.graphs) == min(count + 1, 2) or not whole
+    assert backend.ops

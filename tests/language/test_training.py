@@ -526,10 +526,46 @@ class Forward(torch.autograd.Function):
         return x * g * 3
 
 
+class Chosen(torch.autograd.Function):
+    @staticmethod
+    def forward(x, index=(1,), factor=2.0):
+        return x[index] * factor
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.index, ctx.factor = inputs
+        ctx.shape = x.shape
+
+    @staticmethod
+    def backward(ctx, g):
+        result = g.new_zeros(ctx.shape)
+        result[ctx.index] = g * ctx.factor
+        return result, None, None
+
+
+class Summed(torch.autograd.Function):
+    @staticmethod
+    def forward(x, *others):
+        return x + sum(others)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.count = len(inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return (g * ctx.count, *[None] * (ctx.count - 1))
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize(
     ("function", "graphs"),
     [
+        (lambda x, k: Chosen.apply(x), 2),
+        (lambda x, k: Chosen.apply(x, (0,)), 2),
+        (lambda x, k: Chosen.apply(x, factor=k), 2),
+        (lambda x, k: Chosen.apply(factor=3.0, index=(0,), x=x * 2), 2),
+        (lambda x, k: Summed.apply(x, k, 2), 2),
         (lambda x, k: Once.apply(x * k), 2),
         (lambda x, k: Keeps.apply(x, {"scale": 2.0}), 2),
         (lambda x, k: Keeps.apply(x, {"scale": k}), 2),
@@ -537,7 +573,19 @@ class Forward(torch.autograd.Function):
         (lambda x, k: Scale.apply(x, k), 2),
         (Scale.apply, 2),
     ],
-    ids=["once", "keeps", "keeps a number", "forward", "a number", "apply itself"],
+    ids=[
+        "default",
+        "one default",
+        "by name",
+        "all by name",
+        "any number",
+        "once",
+        "keeps",
+        "keeps a number",
+        "forward",
+        "a number",
+        "apply itself",
+    ],
 )
 def test_forms_of_autograd_functions(function, graphs, backend):
     """Numbers and sizes vary: the second graph is for all that follow."""

@@ -198,6 +198,23 @@ def sizes(compiled, x):
     return [compiled(torch.ones(n, 4)) for n in (3, 5, 7, 2, 11)]
 
 
+@functools.lru_cache(4)
+def halved(n):
+    return [n // 2, n - n // 2], (n, "n")
+
+
+def by_halves(x):
+    parts, named = halved(x.shape[0])
+    return x * parts[0] + parts[1], parts, named
+
+
+def sizes_in_a_cache(compiled, x):
+    """One of the results in the cache is not what would be computed."""
+    halved.cache_clear()
+    halved(7)[0][0] = 99
+    return *sizes(compiled, x), halved(2)[0] is compiled(torch.ones(2, 4))[1]
+
+
 def plain(compiled, *args):
     return compiled(*args)
 
@@ -312,6 +329,7 @@ PROGRAMS = {
     "method": lambda: (make_net().forward, (torch.ones(3, 4),), plain),
     "three_modes": lambda: (make_net(), (torch.ones(3, 4),), net_in_three_modes),
     "sizes": lambda: (make_net().eval(), (torch.ones(3, 4),), sizes),
+    "sizes_in_a_cache": lambda: (by_halves, (torch.ones(3, 4),), sizes_in_a_cache),
     "training": lambda: (make_net(), (torch.ones(3, 4),), training),
     "autograd_function": lambda: (
         make_autograd_function(), (X.clone().requires_grad_(),), plain,

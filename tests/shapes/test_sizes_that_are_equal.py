@@ -1,10 +1,12 @@
 """Sizes that have been equal in every call so far are one symbol, until a call has others."""
 
+import math
+
 import pytest
 import torch
 
 import framejit
-from checking import CountingBackend
+from checking import CountingBackend, Outcome, compare_outcomes
 from framejit.report import events
 from framejit.shapes import profile
 
@@ -110,3 +112,23 @@ def test_the_next_process_knows_it(tmp_path):
     assert run([(5, 5), (7, 8)], path) == [1, 2]
     assert run([(5, 5), (7, 7), (8, 3)], path) == [2]
     assert run([(5, 5), (7, 7)], path) == [2]
+
+
+SEARCHES = {
+    "in": lambda x: x + (-1 in x.shape),
+    "not in a list": lambda x: x * (x.shape[0] not in [2, 3]),
+    "count": lambda x: x + x.shape.count(1),
+    "index": lambda x: x + [5, 300, x.shape[0]].index(x.shape[0]),
+    "products": lambda x: [y + math.prod(s) for y in (x, -x) for s in [x.shape] if 0 not in s],
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_number_that_is_searched_for_among_sizes_fixes_none(name):
+    function = SEARCHES[name]
+    backend = CountingBackend()
+    compiled = framejit.compile(function, backend=backend, fullgraph=True)
+    for size in ((4, 8), (6, 12), (8, 16), (10, 4), (7, 7)):
+        x = torch.ones(size)
+        compare_outcomes(Outcome(function, (x,), {}), Outcome(compiled, (x,), {}))
+    assert len(backend.graphs) == 2 and backend.ops

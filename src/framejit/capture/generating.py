@@ -15,7 +15,7 @@ from framejit.capture.graphs import CompiledGraph, opens_hooks
 from framejit.capture.planning import EntryPlan
 from framejit.capture.tracing import Trace
 from framejit.codegen.function import GRAPH, Generated, Position, Recovery
-from framejit.codegen.runtime import located
+from framejit.codegen.runtime import Unexpected, located
 from framejit.graph.errors import Late, WrongResult, failing_node, place_of
 from framejit.graph.global_state import leave_transforms, refused_hooks
 from framejit.graph.nested import close_all_hooks
@@ -58,7 +58,7 @@ def _recovery(
     computes, covered = bool(trace.draft.out.computations), trace.interpreter.covered
     raises = builder.may_raise() or computes
     deoptimise = make(raises or covered)
-    raises = raises or bool(effects.expected)
+    raises = raises or bool(effects.expected or effects.expected_in_caches)
     restore = [(setter, selector, v) for (setter, selector), v in effects.state.items()]
     if trace.space.transformed:
         restore.append((leave_transforms, (0,), refused_hooks()))
@@ -152,6 +152,8 @@ class UnlessWritten:
         self.first_effect = first_effect
 
     def __call__(self, error: Exception, *slots: Any) -> Any:
+        if isinstance(error, Unexpected):  # before the graph
+            return self.deoptimise(error, *slots)
         if self.first is not None and self.first.undone:
             self.first.undone = False
             return self.deoptimise(error, *slots)
@@ -169,4 +171,8 @@ class UnlessWritten:
 
 def when_written(deoptimise: Callable[..., Any]) -> Callable[..., Any]:
     """What a graph that writes calls when nothing tells how far it has come."""
-    return lambda error, *slots: deoptimise(Late(error), *slots)
+
+    def either(error: Exception, *slots: Any) -> Any:
+        return deoptimise(error if isinstance(error, Unexpected) else Late(error), *slots)
+
+    return either

@@ -35,8 +35,8 @@ from framejit.values.objects.classes import ClassValue
 from framejit.values.objects.exceptions import ExceptionValue
 from framejit.values.objects.functions import FunctionValue
 from framejit.values.objects.instances import ObjectValue
-from framejit.values.stdlib.cached_functions import CacheHit
 from framejit.values.stdlib.process import ContextVarValue
+from framejit.values.stdlib.varying_calls import CacheHit, VaryingCall
 from framejit.values.stdlib.warned import IssuedWarning
 from framejit.values.torch.leaves import final_flag, final_gradient
 from framejit.values.torch.subclasses import SubclassValue
@@ -161,6 +161,8 @@ def _write_tensor(out: Emitter, value: TensorValue) -> None:
 
 
 def _write_cache_hit(out: Emitter, value: CacheHit) -> None:
+    if value in out.made:  # before one that varies
+        return
     arguments, keywords = out.values(value.args), out.keywords(value.kwargs)
     out.statement(ast.Call(out.value(value.function), arguments, keywords))
 
@@ -191,5 +193,6 @@ _WRITERS: dict[type, Callable[[Emitter, Any], None]] = {
     WrapperValue: _write_tensor,
     StartedIterator: _write_iterator,
     CacheHit: _write_cache_hit,
+    VaryingCall: _write_cache_hit,
     IssuedWarning: _write_warning,
 }

@@ -19,6 +19,7 @@ from framejit.bytecode.frame_point import FramePoint, leaves_result
 from framejit.bytecode.liveness import live_slots
 from framejit.bytecode.release import tables
 from framejit.codegen import (  # noqa: F401 - the first ones register their emitters
+    cached_calls,
     emit_arrays,
     emit_iterators,
     emit_objects,
@@ -93,6 +94,9 @@ class Draft:
         answer: Callable[..., Any], left_before: Iterable[tuple[Value, int, Frame]] = (),
     ) -> None:  # fmt: skip
         self.out = out
+        #: What must hold before the graph runs.
+        self.checks_before = cached_calls.checks(out)
+        cached_calls.make(out)
         register(out)
         exit_values = _exit_values(out, outcome, make_break, answer)
         replay(out)
@@ -135,7 +139,7 @@ class Draft:
         """The finished function, its source text, and how it gets its arguments; ``places``: where
         the graph starts, and where the function ends."""
         out, (first, last) = self.out, places
-        body: list[ast.stmt] = []
+        body = list(self.checks_before)
         layout = None
         if graph is not None:
             out.namespace[GRAPH] = graph
@@ -153,15 +157,16 @@ class Draft:
         body += [*out.computations, *self.checks]
         if body:
             if recovery is not None:
+                if recovery.raises and recovery.settled is not None and self.before:
+                    out.namespace[SETTLED] = recovery.settled
+                    settled = ast.If(call(name(SETTLED)), self.before, [])
+                    body.insert(len(self.checks_before), settled)
                 body = [ast.Try(body, _handlers(out, recovery), [], [])]
                 if recovery.random:
                     before = ast.Name(_RANDOM_BEFORE, ast.Store())
                     body.insert(0, ast.Assign([before], call(out.helper("random_state"))))
                 if not recovery.raises:
                     body = [*self.before, *body]
-                elif recovery.settled is not None and self.before:
-                    out.namespace[SETTLED] = recovery.settled
-                    body.insert(0, ast.If(call(name(SETTLED)), self.before, []))
         for node in body:
             _place(node, first)
         for node in (*out.statements, self.exit):
@@ -205,6 +210,7 @@ class Draft:
             node.id
             for statement in (
                 *self.before,
+                *self.checks_before,
                 *self.out.computations,
                 *self.out.statements,
                 self.exit,

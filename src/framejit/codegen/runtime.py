@@ -175,13 +175,55 @@ def _nothing() -> Iterator[None]:
 
 
 class Unexpected(Exception):
-    """A truth value is not the one that was taken for granted (`Effects.expected`)."""
+    """A truth value is not the one that was taken for granted (`Effects.expected`), or a cache
+    holds something else (`Effects.expected_in_caches`)."""
 
 
 def expect(condition: torch.Tensor, truth: bool) -> None:
     """Raise `Unexpected` unless the condition has this truth value."""
     if bool(condition) is not truth:
         raise Unexpected(f"a condition was {not truth}, which is an error of the program")
+
+
+#: Where a value is looked for: its position among those given, ``~position`` for an object that is
+#: known by its identity, or the name of a class of containers and the patterns of the parts.
+Pattern = int | tuple[Any, ...]
+_CONTAINERS = {kind.__name__: kind for kind in (tuple, list, dict, torch.Size)}
+
+
+def expect_cached(
+    function: Any, args: tuple[Any, ...], names: tuple[str, ...], typed: bool, pattern: Pattern,
+    parts: tuple[Any, ...],
+) -> None:  # fmt: skip
+    """Raise `Unexpected` if a function under ``lru_cache`` holds for this call something other than
+    what the pattern describes. ``names``: those of the last arguments."""
+    count = len(args) - len(names)
+    keywords = tuple(chain.from_iterable(zip(names, args[count:], strict=True)))
+    types = tuple(map(type, args)) if typed else ()
+    try:
+        held = native.cached_result(function, args[:count], keywords, types)
+    except LookupError:
+        return
+    if not _matches(held, pattern, parts):
+        name = getattr(function, "__qualname__", "a function")
+        raise Unexpected(f"the cache of {name}() holds something else than the function computes")
+
+
+def _matches(held: Any, pattern: Pattern, parts: tuple[Any, ...]) -> bool:
+    if isinstance(pattern, int):
+        part = parts[max(pattern, ~pattern)]
+        if pattern < 0:
+            return held is part
+        if type(held) is not type(part):
+            return False
+        return repr(held) == repr(part) if isinstance(part, float) else bool(held == part)
+    kind, *patterns = pattern
+    if type(held) is not _CONTAINERS[kind]:
+        return False
+    items = tuple(chain.from_iterable(held.items()) if type(held) is dict else held)
+    return len(items) == len(patterns) and all(
+        _matches(item, one, parts) for item, one in zip(items, patterns, strict=True)
+    )
 
 
 def advance(iterator: Iterator[Any], count: int) -> Iterator[Any]:
@@ -350,8 +392,8 @@ HELPERS: dict[str, Any] = {
         "issue_warning", "new_function", "keep_in_traceback",
         "new_exception", "add_trace", "advance", "iterator_at", "set_position", "answer",
         "started_generator", "started_groupby", "decided", "ended_by_index", "random_state",
-        "restore_random", "expect", "new_leaf", "leaf_of_parts", "as_subclass", "with_class",
-        "array", "own_array", "scalar",
+        "restore_random", "expect", "expect_cached", "new_leaf", "leaf_of_parts", "as_subclass",
+        "with_class", "array", "own_array", "scalar",
     )
 } | {"make_wrapper": make_wrapper} | {
     name: getattr(native, name)

@@ -21,7 +21,7 @@ from framejit.interpreter.outcomes import Returned
 from framejit.source import Source
 from framejit.values.core import polyfills
 from framejit.values.core.base import Unmaterialisable, Value
-from framejit.values.core.space import Space
+from framejit.values.core.space import Computed, Space, Task
 from framejit.values.object_space import ObjectSpace
 from framejit.values.torch.tensors import TensorValue
 
@@ -43,13 +43,17 @@ def is_pure_hook(hook: Hook, like: torch.Tensor) -> tuple[bool, list[Source]]:
         return _computes(polyfills.call_with_one, (hook,), like)
 
 
-def compute(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value | None:
-    """What ``function(*args, **kwargs)`` returns; None if it does anything other than compute."""
+def compute(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], trusts_caches: bool
+) -> Computed | None:
+    """What ``function(*args, **kwargs)`` returns; None if it does anything other than compute.
+    ``trusts_caches``: may calls in it find their results in caches?"""
     with isolated():
-        space = ObjectSpace(GraphBuilder())
+        space = ObjectSpace(GraphBuilder(), task=Task(trusts_caches=trusts_caches))
         values = [space.load(space.const_source(obj, "an argument"), obj)
                   for obj in (function, args, kwargs)]  # fmt: skip
-        return _outcome(space, polyfills.call_with, values)
+        value = _outcome(space, polyfills.call_with, values)
+        return None if value is None else Computed(value, space)
 
 
 def _computes(

@@ -36,7 +36,7 @@ def identical(space: Space, left: Value, right: Value) -> bool:
     if left is NULL or right is NULL:
         return False
     if left.is_symbolic or right.is_symbolic:
-        return _same_number(left, right)
+        return _same_number(space, left, right)
     if isinstance(left, TensorValue) and isinstance(right, TensorValue):
         left, right = left.original(space), right.original(space)
         if left is right:
@@ -49,6 +49,8 @@ def identical(space: Space, left: Value, right: Value) -> bool:
             if same and space.transforms:  # one of them is wrapped
                 raise GraphBreak("FJ0159", "whether two tensors in a transform are one object")
             return same
+        if space.effects.held_by_caches:
+            _check_held(space, left, right)
         if left.python_type() is right.python_type() is weakref.ReferenceType:
             raise GraphBreak("FJ0159", "whether two weak references to an object are one object")
         return _is_empty_tuple(left) and _is_empty_tuple(right)
@@ -65,6 +67,17 @@ def identical(space: Space, left: Value, right: Value) -> bool:
         payload = sources[0] if same else (sources[0],)
         space.guard(sources[1], "SAME_OBJECT" if same else "DISTINCT", payload)
     return same
+
+
+def _check_held(space: Space, left: Value, right: Value) -> None:
+    """GraphBreak if one is what a cache will hold, and may be the other one, which exists or will
+    be held, too."""
+    held = space.effects.held_by_caches
+    if left in held or right in held:
+        known = all(value in held or _object(value) is not _NEW for value in (left, right))
+        empty = _is_empty_tuple(left) and _is_empty_tuple(right)
+        if known and left.python_type() is right.python_type() and not empty:
+            raise GraphBreak("FJ0159", "whether two results of a cached function are one object")
 
 
 def is_shared(obj: Any) -> bool:
@@ -89,11 +102,12 @@ def _is_empty_tuple(value: Value) -> bool:
     return type(value) is TupleValue and value.cls is tuple and not value.items
 
 
-def _same_number(left: Value, right: Value) -> bool:
+def _same_number(space: Space, left: Value, right: Value) -> bool:
     """The same for numbers one of which varies: those that are computed are new objects."""
     if left.python_type() is not right.python_type():
         return False
-    one, two = plain(left).as_python(), plain(right).as_python()
-    if one == two and not is_shared(one):
+    if not space.truth(space.now(space.compare("==", left, right))):
+        return False  # they go on varying
+    if not is_shared(plain(left).as_python()):
         raise GraphBreak("FJ0159", "whether two equal numbers are one object is not known")
-    return bool(one == two)
+    return True

@@ -97,6 +97,11 @@ class Effects:
         self.unfinished: dict[Value, int] = {}
         #: Truth values that depend on data and are taken for granted; checked after the graph.
         self.expected: dict[Value, bool] = {}
+        #: Calls of cached functions, with what their caches must hold for them, if they hold
+        #: anything; checked before the graph.
+        self.expected_in_caches: list[Any] = []
+        #: Parts of the results of such calls, with the call that gives the program the object.
+        self.held_by_caches: dict[Value, Any] = {}
 
     @property
     def count(self) -> int:
@@ -196,6 +201,11 @@ class Effects:
     def expect(self, value: Value, truth: bool) -> None:
         """A truth value that depends on data is taken for granted."""
         self.expected.setdefault(value, truth)
+        self.changes.note()
+
+    def expect_in_cache(self, call: Any) -> None:
+        """What a cache holds for a call is taken to be what was computed."""
+        self.expected_in_caches.append(call)
         self.changes.note()
 
     def restore_state(self) -> None:

@@ -6,7 +6,7 @@ Next: class_lookup.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from framejit.source import Source
@@ -163,6 +163,20 @@ class Known:
             if value.source is not None:
                 found[value.source] = value
         return found
+
+    def has_met(self, names: Iterable[tuple[int, str]]) -> bool:
+        """Has one of these globals (by the id of their dict) been looked for?"""
+        roots = self.const_roots
+        return any(
+            scope in roots and ("item", name) in roots[scope].children for scope, name in names
+        )
+
+    def objects_met(self) -> Iterator[Any]:
+        """Every existing object that was come across, looked at or not."""
+        for value in self._loaded.values():
+            yield value.obj
+        for obj, _ in self._known.values():
+            yield obj
 
     def looked_at(self) -> Iterator[tuple[Any, Source | None, Value | None]]:
         """Every existing object that was looked at, where it is known from, and its value; None

@@ -41,6 +41,13 @@ if TYPE_CHECKING:
     from framejit.values.containers.sets import SetValue
 
 
+class Computed(NamedTuple):
+    """What a function that only computes has returned, and the space in which it ran."""
+
+    value: Value
+    space: Space
+
+
 class Task(NamedTuple):
     """What a capture is told."""
 
@@ -58,10 +65,13 @@ class Task(NamedTuple):
     alone: bool = False
     #: Then: what of torch's global state the program around it has changed.
     outside: frozenset[Any] = frozenset()
-    #: What calling a function with these arguments computes, None if it does anything else.
-    compute: Callable[[Any, tuple[Any, ...], dict[str, Any]], Value | None] | None = None
+    #: What calling a function with these arguments computes, None if it does anything else. The
+    #: last argument: may calls in it find their results in caches?
+    compute: Callable[[Any, tuple[Any, ...], dict[str, Any], bool], Computed | None] | None = None
     #: Does a hook do nothing but compute, for a tensor like this?
     is_pure_hook: Callable[[Any, Any], tuple[bool, Any]] = lambda hook, like: (False, None)
+    #: Are calls of cached functions looked up? Else it counts what the functions do.
+    trusts_caches: bool = True
     #: What will be there instead of a tensor without content; None: the capture is for tensors as
     #: they are.
     stand_in: Callable[[Any], Any] | None = None
@@ -325,6 +335,8 @@ class Space(ClassLookup):
             self.effects.note(value)
         else:
             self.changes.note()
+            if value in self.effects.held_by_caches:
+                raise GraphBreak("FJ0167", "what a functools.lru_cache holds is changed")
 
     # -- raising into the program ------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import types
 from itertools import repeat
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,13 +20,26 @@ from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Args, Declared, Kwargs, Raised, Value
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.effects import Effects
-from framejit.values.core.inline_policy import is_library, names_in
 from framejit.values.core.keys import key_of, pin, real_object
 from framejit.values.core.namespaces import own_attribute, store_own
 from framejit.values.core.registry import CODE_LOOKASIDES, Result, by_identity, lookaside, wraps
 from framejit.values.core.space import Space
 from framejit.values.objects.functions import FunctionValue, function_value
-from framejit.values.stdlib.stdlib_functions import is_immutable
+from framejit.values.stdlib.varying_calls import (
+    CacheHit,
+    VaryingCall,
+    can_be_checked,
+    containers_in,
+    described,
+    has_changed,
+    is_fixed,
+    key_within,
+    may_be_key,
+    now,
+    numbers_in,
+    pin_objects,
+    varies,
+)
 from framejit.values.torch.tensors import TensorValue
 
 #: Entries of a package are being tried: what is not in a cache yet is put there.
@@ -69,8 +81,6 @@ class _Cached(NamedTuple):
         named = [f"{name}={value!r}" for name, value in self.kwargs]
         return f"cached[{', '.join([*map(repr, self.args), *named])}]"
 
-
-_PLAIN = (int, float, bool, str, type(None))
 
 #: Calls that were made for an entry's guards, by identity: its first run leaves them out.
 _MADE_ALREADY: dict[int, _Cached] = {}
@@ -135,15 +145,6 @@ def repeat_call(asked: _Cached, function: Any) -> None:
         asked.ask(function)
 
 
-class CacheHit(Declared):
-    """A call of an existing cached function, to be made for real after the graph."""
-
-    function: Value
-    args: list[Value]
-    kwargs: dict[str, Value]
-    kind = object
-
-
 class CachedFunctionValue(Declared):
     """A function under ``functools.lru_cache``; ``function`` is set on one made while capturing.
 
@@ -169,6 +170,10 @@ class CachedFunctionValue(Declared):
     called: bool = False
     namespace: Any = None
     kind = functools._lru_cache_wrapper
+    #: Were calls of it captured whose arguments vary, and what classes had arguments that may be
+    #: equal?
+    varies: bool = False
+    classes: dict[Any, Any] = {}
     #: The cached functions that were traced through since it was emptied.
     traced: ClassVar[list[Any]] = []
 
@@ -196,14 +201,10 @@ class CachedFunctionValue(Declared):
             return self._call_new(space, args, kwargs, size)
         values = [value.realize() for value in (*args, *kwargs.values())]
         reals = [value.as_python() if value.is_constant else real_object(value) for value in values]
-        if any(
+        if self.varies or not space.task.trusts_caches or any(
             (real is None and not value.is_constant) or isinstance(value, TensorValue)
-            for real, value in zip(reals, values, strict=True)
-        ):
-            if not all(value.is_constant or value.is_symbolic for value in values):
-                raise self._break("keeps an argument that is no constant")
-            if not _only_computes(self.obj):
-                raise self._break("may hold what it read earlier, for arguments that vary")
+            or varies(value) for real, value in zip(reals, values, strict=True)
+        ):  # fmt: skip
             return self._trace(space, args, kwargs)
         for value in values:
             if not value.is_constant:
@@ -237,13 +238,11 @@ class CachedFunctionValue(Declared):
     def _first_call(self, space: Space, asked: _Cached) -> Any:
         """What the function computes for a call that its cache knows nothing of."""
         assert space.compute is not None and self.source is not None
-        effects, found = space.effects, None
-        arguments = asked.args, dict(asked.kwargs)
-        calls = sum(isinstance(value, CacheHit) for value in effects.changed)
-        unchanged = effects.count == calls and not space.builder.mutated_inputs
-        if unchanged:  # it sees what is there
-            self.traced.clear()
-            found = space.compute(self.obj.__wrapped__, *arguments)
+        effects, arguments = space.effects, (asked.args, dict(asked.kwargs))
+        self.traced.clear()
+        made = space.compute(self.obj.__wrapped__, *arguments, True)
+        changed = made is not None and has_changed(space, made.space)
+        found = None if made is None or changed else made.value  # it sees what is there
         missed = [*effects.first_calls, self.obj, *self.traced]
         known = found is not None and not any(map(_overflows, missed, repeat(missed)))
         if found is not None and known and found.is_constant:
@@ -264,26 +263,71 @@ class CachedFunctionValue(Declared):
             if effects.first_calls.count(self.obj) == len(self.first):  # else one may make this
                 space.guard(self.source.child("call", asked), "ABSENT")
             after = "runs for the first time after the program has changed something"
-            raise self._break("runs, and does more than compute" if unchanged else after)
+            raise self._break(after if changed else "runs, and does more than compute")
         effects.first_calls[:] = missed
         return result
 
     def _trace(self, space: Space, args: Args, kwargs: Kwargs) -> Value:
+        """Inline the call. What the cache holds for it, if anything, is checked in each run."""
         values = [value.realize() for value in (*args, *kwargs.values())]
-        keys = [value if value.is_symbolic else key_of(space, value) for value in values]
-        key = (*keys, *kwargs, *[value.python_type() for value in values])
+        if not all(map(may_be_key, values)):
+            raise self._break("keeps an argument that is no constant")
+        checked = space.task.compute is not None
+        if checked and not space.task.may_expect:
+            raise self._break("may hold something else, for arguments that vary")
+        forms = [described(value) for value in values]
+        form, classes = (*kwargs, *[one for one, _ in forms]), [other for _, other in forms]
+        if self.classes.setdefault(form, classes) != classes:
+            raise self._break("may hold what it computed for equal arguments of other classes")
+        for value in values:
+            pin_objects(space, value)
+        key = (*kwargs, *[key_within(space, value) for value in values])
         found = self.known.get(key)
+        self.varies = True
         if found is None:
-            self.traced.append(self.obj)
-            before = space.effects.count, space.builder.draws_random
-            found = self.known[key] = self._inside(space, args, kwargs)
-            if before != (space.effects.count, space.builder.draws_random):
-                raise self._break("runs, and does more than compute")
-            if not _stays(found):
-                raise self._break("answers an object that may change, for arguments that vary")
-        if all(value.is_constant or value.is_symbolic for value in values):
-            self._note(space, self, args, kwargs)
+            found = self.known[key] = self._computed(space, args, kwargs, checked)
+        if checked:
+            self._hold(space, VaryingCall(self, args, kwargs, found, False), key)
         return found
+
+    def _computed(self, space: Space, args: Args, kwargs: Kwargs, checked: bool) -> Value:
+        """What the function computes for arguments that vary."""
+        self.traced.append(self.obj)
+        if space.compute is not None:  # of the calls in it, this says everything, too
+            named = {name: now(value) for name, value in kwargs.items()}
+            made = space.compute(self.obj.__wrapped__, tuple(map(now, args)), named, False)
+            if made is None:
+                raise self._break("runs, and does more than compute")
+            if has_changed(space, made.space):
+                raise self._break("runs after the program has changed what it may read")
+        builder, effects = space.builder, space.effects
+        before = effects.count, builder.draws_random, len(builder.recorded)
+        numbers = [one for value in (*args, *kwargs.values()) for one in numbers_in(value)]
+        found = self._inside(space, args, kwargs)
+        if any(map(is_fixed, numbers)) and not space.task.whole:  # for each number a graph
+            raise self._break("does not compute with a number that varies, but looks at it")
+        if before != (effects.count, builder.draws_random, len(builder.recorded)):
+            raise self._break("runs, and does more than compute")
+        given = [part for value in (*args, *kwargs.values()) for part in containers_in(value)]
+        if not can_be_checked(found) or any(part in given for part in containers_in(found)):
+            raise self._break("returns an object that may change, for arguments that vary")
+        if checked:
+            call = VaryingCall(self, args, kwargs, found, self.option("typed", False))
+            effects.expect_in_cache(call)
+        return found
+
+    def _hold(self, space: Space, call: VaryingCall, key: Any) -> None:
+        """The parts of the result are the cache's. A call in another one is not made for real: if
+        that is a miss, it makes it, too."""
+        owner = None if space.compute is None else (self.obj, key)
+        held = space.effects.held_by_caches
+        for part in containers_in(call.result):
+            known = held.get(part)
+            if known is not None and owner is not None and known != owner:
+                raise self._break("returns what another cached function returns")
+            held[part] = owner if known is None else known
+        if owner is not None:
+            space.effects.note(call)
 
     def _inside(self, space: Space, args: Args, kwargs: Kwargs) -> Value:
         """What the function computes. Calls of cached functions in it are not noted: the call that
@@ -334,31 +378,6 @@ class CachedFunctionValue(Declared):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         store_own(space, self, name, value)
-
-
-def _only_computes(function: Any, seen: tuple[Any, ...] = ()) -> bool:
-    """Does its code name nothing but library code, and functions of which the same is true? What it
-    computed earlier is then what it computes now."""
-    if type(function) is functools._lru_cache_wrapper:
-        function = function.__wrapped__
-    if type(function) is types.BuiltinFunctionType:
-        return function.__self__ is None or type(function.__self__) is types.ModuleType
-    if type(function) is types.ModuleType:
-        return is_library(function.__name__)
-    if type(function) is not types.FunctionType:
-        return isinstance(function, type) and is_library(function.__module__)
-    if function in seen:
-        return True
-    space = function.__globals__
-    named = [space[name] for name in names_in(function.__code__) if name in space]
-    try:
-        named += [cell.cell_contents for cell in function.__closure__ or ()]
-    except ValueError:  # empty
-        return False
-    given = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    return all(type(one) in _PLAIN for one in given) and all(
-        _only_computes(one, (*seen, function)) for one in named
-    )
 
 
 def _overflows(function: Any, missed: list[Any]) -> bool:
@@ -413,12 +432,3 @@ def _is_data(value: Value) -> bool:
     if type(value) in (TupleValue, ListValue):
         return all(map(_is_data, value.items))  # type: ignore[attr-defined]
     return value.is_constant or type(value) is TensorValue
-
-
-def _stays(value: Value) -> bool:
-    """Is it as good as another one that was computed in the same way? A tensor is not: the cache
-    holds one object, which the program may have changed."""
-    value = value.realize()
-    if type(value) is TupleValue:
-        return all(map(_stays, value.items))
-    return value.is_symbolic or is_immutable(value)

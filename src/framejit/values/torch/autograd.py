@@ -7,6 +7,7 @@ Next room: graph.
 
 from __future__ import annotations
 
+import inspect
 import types
 from typing import Any
 
@@ -65,11 +66,12 @@ def _parts(value: Value) -> list[int]:
 @lookaside(APPLY)
 def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
     owner = args[0].realize()
-    if not isinstance(owner, ClassValue) or kwargs:
-        raise GraphBreak("FJ0119", "an autograd.Function applied with keyword arguments")
-    cls, operands = owner.cls, [operand.realize() for operand in args[1:]]
+    if not isinstance(owner, ClassValue):
+        raise GraphBreak("FJ0119", "an autograd.Function is applied in an unusual way")
+    cls = owner.cls
     for name in ("forward", "backward", "setup_context", "vjp", "apply"):
         space.class_attribute(cls, name)
+    operands = [operand.realize() for operand in _bound(space, owner, args[1:], kwargs)]
     if getattr(cls, "vjp", None) is not torch.autograd.Function.vjp:
         raise GraphBreak("FJ0119", f"{cls.__qualname__} has a vjp of its own")
     what = f"{cls.__qualname__}.forward()"
@@ -105,6 +107,23 @@ def _apply(space: Space, args: Args, kwargs: Kwargs) -> Result:
     made = cls if owner.making is None else _made_class(space, owner)
     node, example = space.builder.call_function(applied(made), tuple(nodes), {})
     return from_fx(space, node, example)
+
+
+def _bound(space: Space, owner: ClassValue, args: Args, kwargs: Kwargs) -> Args:
+    """The arguments as ``forward`` gets them: where there is a ``setup_context``, that gets the
+    defaults as well, and names are resolved."""
+    forward = space.getattr_now(owner, "forward").realize()
+    base = torch.autograd.function._SingleLevelFunction
+    if owner.cls.setup_context is not base.setup_context and isinstance(forward, FunctionValue):
+        code = forward.code
+        if not (code.co_kwonlyargcount or code.co_flags & inspect.CO_VARKEYWORDS):
+            count, slots = code.co_argcount, forward.bind(space, args, kwargs)
+            others = slots[count] if code.co_flags & inspect.CO_VARARGS else None
+            known = [value for value in slots[:count] if value is not None]
+            return known + (others.items if isinstance(others, TupleValue) else [])
+    if kwargs:
+        raise GraphBreak("FJ0119", "an autograd.Function applied with keyword arguments")
+    return args
 
 
 def _made_class(space: Space, owner: ClassValue) -> type[torch.autograd.Function]:
