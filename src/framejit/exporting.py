@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
+from framejit import config
 from framejit.callables import compile_callable, compiled_function_of, original_module
 from framejit.exc import ExportError
 from framejit.graph.expressions import evaluate
@@ -75,7 +76,8 @@ def export(
         messages.checked_path(package, "package")
     if isinstance(f, torch.nn.Module):
         f = original_module(f)
-    with _varying(f, args, kwargs, dynamic_shapes):
+    # One of several ranks may be the one that exports.
+    with config.patch(ranks_agree=False), _varying(f, args, kwargs, dynamic_shapes):
         program = _captured(f, args, kwargs)
     exported = torch.export.export(
         program, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False

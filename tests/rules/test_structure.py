@@ -29,6 +29,7 @@ ORDER = [
     {"capture"},
     {"peer"},
     {"plain", "interruptions"},
+    {"ranks"},
     {"compiled_frame"},
     {"misses"},
     {"compiler"},
