@@ -671,6 +671,54 @@ def test_another_thread_that_captures_is_not_waited_for():
     assert len(entries_of(compiled)) == 1
 
 
+class InterruptedLock:
+    """A lock around whose one method a handler of signals raises, once."""
+
+    def __init__(self, lock, method, before):
+        self.lock, self.method, self.before = lock, method, before
+
+    def _call(self, method, *args, **options):
+        interrupts, method = method == self.method, getattr(self.lock, method)
+        if interrupts:
+            self.method = ""
+            if self.before:
+                raise KeyboardInterrupt
+        done = method(*args, **options)
+        if interrupts:
+            raise KeyboardInterrupt
+        return done
+
+    def acquire(self, *args, **options):
+        return self._call("acquire", *args, **options)
+
+    def release(self):
+        return self._call("release")
+
+
+@pytest.mark.parametrize(
+    ("lock", "method", "before"),
+    [
+        ("_go", "release", True), ("_go", "release", False),
+        ("_back", "acquire", True), ("_back", "acquire", False),
+    ],
+)  # fmt: skip
+def test_calls_go_on_after_one_that_was_interrupted(lock, method, before):
+    model = Model()
+    compiled, x = compile_(model), torch.randn(3, 4)
+    same(compiled(x), model(x))
+    (capture,) = captures.captures()._going
+    instalment = capture.time
+    setattr(instalment, lock, InterruptedLock(getattr(instalment, lock), method, before))
+    with pytest.raises(KeyboardInterrupt):
+        compiled(x)
+    for _ in range(3):
+        same(compiled(x), model(x))
+    capture.thread.join(MINUTES)
+    assert instalment.over and capture.entry is None
+    until(lambda: entries_of(compiled), lambda: same(compiled(x), model(x)))
+    assert len(entries_of(compiled)) == 1
+
+
 def test_an_interrupted_call_ends_the_capture(monkeypatch):
     compiled, x = compile_(lambda x: x.sin() + 5), torch.randn(3)
     compiled(x)

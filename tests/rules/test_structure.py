@@ -14,17 +14,8 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 #: one. Names on one line do not import each other.
 ORDER = [
     {"exc"},
-    {
-        "classes",
-        "config",
-        "source",
-        "directives",
-        "strictness",
-        "version",
-        "files",
-        "tensor_file",
-        "forks",
-    },
+    {"classes", "config", "source", "directives", "strictness", "version"}
+    | {"files", "tensor_file", "forks"},
     {"torchcompat"},
     {"report"},
     {"native"},
