@@ -56,8 +56,7 @@ class Instalments:
         self._until = 0.0
         #: What the lender's context has that the capture's own must have, too.
         self._adopt: Callable[[], None] = lambda: None
-        #: It ends at its next pause: somebody wants that, or a lender has gone on before the capture
-        #: has paused.
+        #: It ends at its next pause: somebody wants that, or a lender has gone on before that.
         self.abandoned = False
         self.over = False
         #: How often it has paused, and for how long.

@@ -77,7 +77,10 @@ class Turn:
             self._thread = threading.Thread(
                 target=self._watch, name="framejit package", daemon=True
             )
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # there are too many, or the process ends
+                self.end()
 
     def end(self) -> None:
         """Write what was compiled; the next process goes on. Nothing is raised: what cannot be
