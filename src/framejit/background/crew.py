@@ -129,12 +129,13 @@ class Crew:
     def _connected(self) -> Connection:
         if self._pipe is None:
             ours, theirs = multiprocessing.Pipe()
+            path = [one for one in sys.path if isinstance(one, str) and one]
             with theirs:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "framejit.background.worker", str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
-                    env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                    env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
                 )
             self._pipe = ours
             ours.send_bytes(pickle.dumps(sys.path))
