@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from framejit import config, directives, native
+from framejit import config, directives, native, ranks
 from framejit.backends import sharing
 from framejit.backends.compile import as_recorded, compile_graph
 from framejit.bytecode.continuations import (
@@ -44,6 +44,7 @@ from framejit.exc import (
     InternalError,
     MarkContradicted,
     NotYet,
+    RanksDisagree,
     Unsupported,
 )
 from framejit.graph import instalments, slow_imports
@@ -162,6 +163,11 @@ class Compiler:
                 put_back()
 
         return restore
+
+    @property
+    def captures_later(self) -> Later | None:
+        """What calls lend the time for a capture, if no other rank waits for it."""
+        return None if ranks.agreeing() else self.later
 
     @property
     def compiled_anew(self) -> int:
@@ -331,7 +337,7 @@ class Compiler:
         self, target: Target, met: list[events.Ended], broken: Broken, strict: bool
     ) -> None:
         """A break was met: an error under ``fullgraph``, an event, also in ``met``, otherwise."""
-        frame = _blamed(broken)
+        frame = broken.blamed
         identifier, reason, hint = broken.identifier, broken.reason, broken.hint
         filename, line = frame.line
         last = broken.frames[-1]
@@ -370,7 +376,8 @@ class Compiler:
         if builtins_are_replaced():
             compiled.left("FJ0306", "a builtin function is replaced, say by mock.patch")
             return None
-        if self.later is not None and self.later.is_loading():
+        later = self.captures_later
+        if later is not None and later.is_loading():
             compiled.left("FJ0306", "modules that captures need are being imported")
             return None
         target, emptied = compiled.target, compiled.emptied
@@ -380,18 +387,20 @@ class Compiler:
             return None
         met: list[events.Ended] = []
         try:
-            with nullcontext() if self.later is None else slow_imports.refused():
+            with nullcontext() if later is None else slow_imports.refused():
                 made = self._captured(compiled, slots, met, stand_ins)
         except slow_imports.NotLoaded as error:
-            assert self.later is not None
-            self.later.load()
+            assert later is not None
+            later.load()
             compiled.left("FJ0306", f"{error} is being imported in the background")
             return None
+        except ranks.CompiledElsewhere as made_there:
+            return made_there.entry
         except NotYet as reason:
             instalments.apart(str(reason))
             compiled.wait(str(reason))
             return unwatched(target)
-        except (Unsupported, MarkContradicted, ComptimeError):
+        except (Unsupported, MarkContradicted, ComptimeError, RanksDisagree):
             raise
         except Exception as error:
             if instalments.going_on() is not None:  # it is said by the call that meets it again
@@ -490,7 +499,7 @@ class Compiler:
         outcome, steps, backend_seconds = "failed", 0, 0.0
         repeated: tuple[tuple[str, int], ...] = ()
         try:
-            made = capture(target, slots, driver, compiled.policy)
+            made = ranks.captured(capture, compiled, slots, driver, met)
             outcome, steps, backend_seconds = "compiled", made.steps, made.backend_seconds
             repeated = made.repeated
             return made
@@ -586,12 +595,3 @@ class Compiler:
             raise InternalError(f"while capturing {name} ({filename}:{line}): {reason}") from error
         messages.warn_internal_error(error, **shown)
         compiled.skip("FJ0206", f"internal error: {reason}")
-
-
-def _blamed(broken: Broken) -> Frame:
-    """The frame whose line a break is reported at: the innermost one of the user's own code."""
-    for frame in reversed(broken.frames):
-        module = str(frame.globals.get("__name__") or "")
-        if not inline_policy.is_library(module):
-            return frame
-    return broken.frames[-1]

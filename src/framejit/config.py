@@ -80,6 +80,11 @@ fixed_parameter_sizes: bool = True
 capture_scalar_outputs: bool = False
 #: Capture operations whose result's size depends on data (``nonzero``, boolean masks, ``unique``).
 capture_dynamic_output_shape_ops: bool = False
+#: Where processes form a group, compile what all of them come to: the same in the same order, with
+#: sizes that differ between them as sizes that vary; else raise exc.RanksDisagree. Who comes first
+#: waits for the others ``ranks_agree_seconds``.
+ranks_agree: bool = False
+ranks_agree_seconds: int = 300
 #: A file that remembers which sizes and numbers varied, for the next process; "" for none.
 profile: str = ""
 #: The file of the fastest backends that ``backend="autotuned"`` reads; "": one in the user's cache.

@@ -109,6 +109,12 @@ class RecompileRefused(FramejitError):
     identifier = "FJ0217"
 
 
+class RanksDisagree(FramejitError):
+    """Processes of one group compile different things: ``config.ranks_agree``."""
+
+    identifier = "FJ0233"
+
+
 class AuditMismatch(FramejitError):
     """An audited call did something other than plain Python: ``audit(on_mismatch="raise")``."""
 

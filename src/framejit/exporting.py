@@ -9,6 +9,7 @@ traces the captured graph, in which nothing of Python is left. Next room: api.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils import _pytree as pytree
 
+from framejit import config
 from framejit.callables import compile_callable, compiled_function_of, original_module
 from framejit.exc import ExportError
 from framejit.graph.expressions import evaluate
@@ -75,7 +77,8 @@ def export(
         messages.checked_path(package, "package")
     if isinstance(f, torch.nn.Module):
         f = original_module(f)
-    with _varying(f, args, kwargs, dynamic_shapes):
+    # One of several ranks may be the one that exports.
+    with config.patch(ranks_agree=False), _varying(f, args, kwargs, dynamic_shapes):
         program = _captured(f, args, kwargs)
     exported = torch.export.export(
         program, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False
@@ -218,7 +221,8 @@ class _Program(torch.nn.Module):
         ]
         places |= {id(one): ("output", i) for i, one in enumerate(recorded.outputs)}
         found, self._result_spec = pytree.tree_flatten(result)
-        self._results = [_result(one, places, bool(self._symbols)) for one in found]
+        varies = bool(self._symbols)
+        self._results = [_result(*one, places, varies) for one in _with_places(found, result)]
         function = f.forward if isinstance(f, torch.nn.Module) else f
         with contextlib.suppress(TypeError, ValueError):
             self.__dict__["__signature__"] = inspect.signature(function)
@@ -319,15 +323,48 @@ def _symbols_in(graph: torch.fx.GraphModule, known: Any) -> dict[str, tuple[int,
     return {name: sizes[name] for name in taken}
 
 
-def _result(value: Any, places: Mapping[int, Any], varies: bool) -> tuple[str, Any]:
-    """What a part of the result is: an output of the graph, an argument, a constant."""
+def _with_places(found: Sequence[Any], result: Any) -> Iterator[tuple[Any, Callable[[], str]]]:
+    """The parts of a result, each with what says where in it that is."""
+
+    def place(number: int) -> str:
+        try:
+            path, _ = pytree.tree_flatten_with_path(result)[0][number]
+        except ValueError:  # a class that is registered without names of its parts
+            return "a part of the result"
+        return f"result{pytree.keystr(path)}" if path else "the result"
+
+    for number, one in enumerate(found):
+        yield one, functools.partial(place, number)
+
+
+def _result(
+    value: Any, name: Callable[[], str], places: Mapping[int, Any], varies: bool
+) -> tuple[str, Any]:
+    """What a part of the result is: an output of the graph, an argument, a constant. ``name`` says
+    where it is."""
     place = places.get(id(value))
     if isinstance(place, tuple):
         return place
     if place is not None:
         return "input", place
     if isinstance(value, torch.Tensor):
-        raise ExportError("a tensor of the result is made outside of the graph")
+        raise ExportError(f"{name()} is a tensor that is made outside of the graph")
     if varies and isinstance(value, (int, float)) and not isinstance(value, bool):
-        raise ExportError(f"the result holds {value}, which may depend on sizes that vary")
+        raise ExportError(f"{name()} is {value}, which may depend on sizes that vary")
+    if not _is_known(value):
+        cls = type(value)
+        raise ExportError(
+            f"{name()} is of class {cls.__module__}.{cls.__qualname__}, which an exported program "
+            "cannot return: return its tensors, or, if it consists of parts, register it with "
+            "torch.utils._pytree.register_pytree_node (a dataclass with "
+            "torch.export.register_dataclass)"
+        )
     return "constant", value
+
+
+def _is_known(value: Any) -> bool:
+    """Is it what torch.export takes as a result?"""
+    from torch._functorch._aot_autograd.utils import KNOWN_TYPES  # slow, and asked for at the end
+    from torch._library.opaque_object import is_opaque_value
+
+    return isinstance(value, tuple(KNOWN_TYPES)) or is_opaque_value(value)

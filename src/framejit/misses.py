@@ -99,7 +99,7 @@ def _compiled_in_turn(compiled: Any, slots: tuple[Any, ...]) -> Any:
     turns: Turns | None = compiler.turns
     if turns is None:
         return compiler.compile_entry(compiled, slots)
-    if not turns.begin(wait=compiler.later is None):
+    if not turns.begin(wait=compiler.captures_later is None):
         compiled.left("FJ0306", "another process compiles what the package lacks")
         return None
     used = False
@@ -132,7 +132,7 @@ def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
         return None
     # Called from inside torch.compile: its frame hook must not see the capture's own frames.
     other_hook = set_eval_frame(None)
-    later: Later | None = None if works_for_holder() else compiled.compiler.later
+    later: Later | None = None if works_for_holder() else compiled.compiler.captures_later
     try:
         with remembering(), _alone(later) as alone, config.advised():
             if not alone and later is not None:

@@ -389,6 +389,57 @@ def compiles_time(x):
 SEEN = []
 
 
+@contextlib.contextmanager
+def first_calls_are_plain():
+    with framejit.config.patch(eager_first=True):
+        yield
+
+
+@contextlib.contextmanager
+def stance():
+    with framejit.install(), torch.compiler.set_stance("eager_then_compile"):
+        yield
+
+
+@contextlib.contextmanager
+def option_of_torch():
+    """What says this holds in the calls, and while somebody waits."""
+    import torch._dynamo  # noqa: F401 - a program may have done so
+
+    with stance(), torch._dynamo.config.patch(specialize_int=True):
+        yield
+
+
+@pytest.mark.parametrize("said", [first_calls_are_plain, stance, option_of_torch])
+@pytest.mark.parametrize("waits", [False, True])
+def test_captures_that_begin_in_the_second_call(said, waits):
+    def function(x, n):
+        return x.sin() * n
+
+    def call(size):
+        same(compiled(torch.ones(size), 2), function(torch.ones(size), 2))
+
+    def note(event):
+        if isinstance(event, (events.CaptureStart, events.EntryAdded)):
+            seen.append((type(event).__name__, threading.current_thread().name))
+
+    imports_are_over()
+    compiled, seen = compile_(function), []
+    with said(), contextlib.ExitStack() as stack:
+        stack.callback(events.subscribe(note))
+        call(3)
+        assert not seen and not is_going_on()
+        call(5)
+        assert is_going_on()
+        if waits:
+            assert framejit.wait(compiled, timeout=MINUTES)
+        until(lambda: entries_of(compiled), lambda: call(5))
+        call(7)  # both sizes are known to the one capture
+    thread = "framejit capture"
+    assert seen == [("CaptureStart", thread), ("EntryAdded", thread)]
+    assert len(entries_of(compiled)) == 1
+
+
 @pytest.mark.parametrize("function", [dtype_set, reads_local, compiles_time])
 def test_what_concerns_all_threads_or_one_is_captured_in_a_call(function):
     LOCAL.factor = 3
@@ -617,6 +668,54 @@ def test_another_thread_that_captures_is_not_waited_for():
     assert not entries_of(compiled)
     compiled(x)
     assert framejit.wait(timeout=MINUTES)
+    assert len(entries_of(compiled)) == 1
+
+
+class InterruptedLock:
+    """A lock around whose one method a handler of signals raises, once."""
+
+    def __init__(self, lock, method, before):
+        self.lock, self.method, self.before = lock, method, before
+
+    def _call(self, method, *args, **options):
+        interrupts, method = method == self.method, getattr(self.lock, method)
+        if interrupts:
+            self.method = ""
+            if self.before:
+                raise KeyboardInterrupt
+        done = method(*args, **options)
+        if interrupts:
+            raise KeyboardInterrupt
+        return done
+
+    def acquire(self, *args, **options):
+        return self._call("acquire", *args, **options)
+
+    def release(self):
+        return self._call("release")
+
+
+@pytest.mark.parametrize(
+    ("lock", "method", "before"),
+    [
+        ("_go", "release", True), ("_go", "release", False),
+        ("_back", "acquire", True), ("_back", "acquire", False),
+    ],
+)  # fmt: skip
+def test_calls_go_on_after_one_that_was_interrupted(lock, method, before):
+    model = Model()
+    compiled, x = compile_(model), torch.randn(3, 4)
+    same(compiled(x), model(x))
+    (capture,) = captures.captures()._going
+    instalment = capture.time
+    setattr(instalment, lock, InterruptedLock(getattr(instalment, lock), method, before))
+    with pytest.raises(KeyboardInterrupt):
+        compiled(x)
+    for _ in range(3):
+        same(compiled(x), model(x))
+    capture.thread.join(MINUTES)
+    assert instalment.over and capture.entry is None
+    until(lambda: entries_of(compiled), lambda: same(compiled(x), model(x)))
     assert len(entries_of(compiled)) == 1
 
 

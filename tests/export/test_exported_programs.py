@@ -6,11 +6,13 @@ import sys
 import textwrap
 import warnings
 from collections import namedtuple
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 from torch.export import Dim
+from torch.utils import _pytree as pytree
 
 import framejit
 from framejit.exc import ExportError, Unsupported
@@ -229,6 +231,50 @@ def test_a_set_that_holds_what_it_held_is_no_change():
         framejit.export(Adding(), (x,))
 
 
+class Box:
+    """Tensors that torch.export can tell apart only once it knows the class."""
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+
+@pytest.fixture
+def known_box():
+    pytree.register_pytree_node(
+        Box, lambda box: ([box.first, box.second], None), lambda parts, _: Box(*parts)
+    )
+    yield
+    pytree._deregister_pytree_node(Box)
+
+
+def _boxed(x):
+    return {"box": [Box(x + 1, x)], "n": 2}
+
+
+def test_objects_among_results_that_are_registered(known_box):
+    x = torch.randn(3)
+    exported = framejit.export(_boxed, (x,))
+    got, expected = exported.module()(x), _boxed(x)
+    assert type(got["box"][0]) is Box
+    same(vars(got["box"][0]), vars(expected["box"][0]))
+    assert calls_in(exported) == 1 and got["n"] == 2
+
+
+@pytest.mark.parametrize(
+    ("function", "place"),
+    [
+        (_boxed, r"result\['box'\]\[0\] is of class test_exported_programs\.Box"),
+        (lambda x: (x + 1, x.dtype), r"result\[1\] is of class torch\.dtype"),
+        (lambda x: [x + 1, {1, 2}], r"result\[1\] is of class builtins\.set"),
+        (lambda x: Box(x + 1, x), r"the result is of class .*Box"),
+        (lambda x: Pair(x + 1, iter([x])), r"result\.second is of class builtins\.list_iterator"),
+    ],
+)
+def test_what_cannot_be_returned_is_named(function, place):
+    with pytest.raises(ExportError, match=place + ".*register_pytree_node"):
+        framejit.export(function, (torch.randn(3),))
+
+
 def test_breaks_name_their_line():
     def function(x):
         print("seen")
@@ -280,3 +326,41 @@ def test_another_process_runs_what_is_compiled_ahead_of_time(tmp_path):
     x = torch.arange(32.0).reshape(4, 8)
     framejit.export(model, (x,), package=tmp_path / "program.pt2")
     same(in_another_process(RUNS, tmp_path, tmp_path / "program.pt2"), model(x)["y"])
+
+
+CACHE = """
+import sys
+sys.path.insert(0, {tests!r})
+import torchvision_operators, torch, transformers, framejit
+from transformers.integrations.executorch import register_dynamic_cache_export_support
+
+torch.manual_seed(0)
+config = transformers.LlamaConfig(
+    hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2, vocab_size=50,
+)
+model, x = transformers.LlamaForCausalLM(config).eval(), torch.arange(6)[None]
+with torch.no_grad():
+    try:
+        framejit.export(model, (x,), {{"use_cache": True}})
+    except framejit.exc.ExportError as error:
+        assert "past_key_values" in str(error) and "DynamicCache" in str(error), error
+    else:
+        raise AssertionError
+    register_dynamic_cache_export_support()
+    exported = framejit.export(model, (x,), {{"use_cache": True}})
+    got, expected = exported.module()(x, use_cache=True), model(x, use_cache=True)
+torch.testing.assert_close(got.logits, expected.logits)
+assert type(got.past_key_values) is type(expected.past_key_values)
+for one, other in zip(got.past_key_values.layers, expected.past_key_values.layers, strict=True):
+    torch.testing.assert_close((one.keys, one.values), (other.keys, other.values))
+assert sum(node.op == "call_function" for node in exported.graph.nodes) > 50
+torch.save(got.logits, {result!r})
+"""
+
+
+@pytest.mark.slow
+def test_caches_of_models_are_results_once_they_are_registered(tmp_path):
+    tests = os.fspath(Path(__file__).parents[1])
+    made = in_another_process(CACHE.replace("{tests!r}", repr(tests)), tmp_path, tmp_path)
+    assert made.shape == (1, 6, 50)

@@ -285,3 +285,44 @@ def test_wrong_paths(path):
     for key in ("text", b"", 5):
         with pytest.raises(TypeError, match="key must be"):
             compiled.save_package("never", key=key)
+
+
+FULL_DISK = """
+import os, resource, sys, torch, framejit
+
+def function(x):
+    return x.sin() * WEIGHT
+
+WEIGHT, folder = torch.ones(200, 200), sys.argv[1]
+path = os.path.join(folder, "model.package")
+compiled, x = framejit.compile(function, backend="eager"), torch.ones(200, 200)
+compiled(x)
+compiled.save_package(path)
+with open(path, "rb") as file:
+    before = file.read()
+compiled(torch.ones(3, 200, 200))
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+try:
+    compiled.save_package(path)
+except framejit.exc.PackageError as error:
+    print(error)
+with open(path, "rb") as file:
+    assert file.read() == before
+with framejit.config.patch(profile=os.path.join(folder, "profile")):
+    other = framejit.compile(function, backend="eager", package=os.path.join(folder, "other"))
+    for size in (200, 1, 1):
+        x = torch.ones(size, 200)
+        assert torch.equal(other(x), function(x))
+print(sorted(one for one in os.listdir(folder) if not one.endswith(".lock")))
+"""
+
+
+def test_a_full_disk_breaks_nothing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FULL_DISK, tmp_path], capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said, files = done.stdout.splitlines()
+    assert "model.package cannot be written: File too large [FJ0205]" in said
+    assert files in ("['model.package']", "['model.package', 'profile']")
+    assert "Traceback" not in done.stderr

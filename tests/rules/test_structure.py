@@ -14,7 +14,8 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 #: one. Names on one line do not import each other.
 ORDER = [
     {"exc"},
-    {"classes", "config", "source", "directives", "strictness", "version", "files", "tensor_file"},
+    {"classes", "config", "source", "directives", "strictness", "version"}
+    | {"files", "tensor_file", "forks"},
     {"torchcompat"},
     {"report"},
     {"native"},
@@ -29,6 +30,7 @@ ORDER = [
     {"capture"},
     {"peer"},
     {"plain", "interruptions"},
+    {"ranks"},
     {"compiled_frame"},
     {"misses"},
     {"compiler"},

@@ -8,13 +8,14 @@ whose size depends on data) runs between the segments. Without a GPU everything 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.fx
 from torch._ops import OpOverload
+
+from framejit.forks import Lock
 
 from ..exc import warn
 from .aot import aot_autograd, run_as_is
@@ -41,7 +42,7 @@ class Cuda:
 
     def __init__(self) -> None:
         self._pool: Any = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def warm_up(self, run: Callable[[], Any]) -> Any:
         """Run for real."""
@@ -78,7 +79,7 @@ class Replayer:
         self._mutated = frozenset(mutated)
         self._platform = platform
         self._variants: dict[tuple[Any, ...], _Variant] = {}
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __call__(self, *inputs: Any) -> Sequence[Any]:
         key = tuple(

@@ -11,10 +11,11 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from importlib.metadata import EntryPoint
 from typing import Any, NamedTuple, TypeVar
+
+from framejit.forks import Lock
 
 from ..exc import UnknownBackend
 from .optional import OPTIONAL, Availability, missing, optional_backends, require
@@ -34,7 +35,7 @@ class _Registered(NamedTuple):
 
 _registered: dict[str, _Registered] = {}
 _entry_points: dict[str, EntryPoint] | None = None
-_lock = threading.RLock()
+_lock = Lock()
 
 
 def register_backend(

@@ -57,7 +57,7 @@ class _Capture:
         self._make: Callable[[], Any] = make
         self._state, self._threads = native.GlobalState(), torch.get_num_threads()
         self._settings, self._devices = global_state.current(), global_state.default_devices()
-        self._options = config.options()
+        self._options = _options()
         #: Has `_make` come to an end? Else the capture was given up.
         self.is_made = False
         self.entry: Any = None
@@ -72,7 +72,7 @@ class _Capture:
 
     def _unchanged(self) -> bool:
         """Is everything as it was that no guard says?"""
-        return config.options() == self._options and not global_state.builtins_are_replaced()
+        return _options() == self._options and not global_state.builtins_are_replaced()
 
     def _work(self) -> None:
         sys.settrace(None)  # those of debuggers and profilers for all threads
@@ -233,7 +233,8 @@ class Captures:
                 return False
             with exclusive():
                 wanted = [one for one in self._going if owner in (None, one.compiled.compiler)]
-                self._work_until(time.perf_counter() + left, wanted)
+                with config.advised():  # as in the calls that have begun them
+                    self._work_until(time.perf_counter() + left, wanted)
         return True
 
     def end(self) -> None:
@@ -244,6 +245,11 @@ class Captures:
             capture.thread.join(1.0)
 
 
+def _options() -> dict[str, Any]:
+    """The options that captures look at."""
+    return {name: value for name, value in config.options().items() if name != "eager_first"}
+
+
 def _must_be_in_call(compiled: CompiledFrame, slots: tuple[Any, ...]) -> bool:
     """Is the call one that another thread could not capture, or whose objects must not be held?"""
     moving = compiled.target.point is not None and any(map(_is_moving, slots))
@@ -251,7 +257,6 @@ def _must_be_in_call(compiled: CompiledFrame, slots: tuple[Any, ...]) -> bool:
         moving
         or sys.exception() is not None
         or is_strict(strictness.get())
-        or config.advice()
         or is_watched()
         or active_hooks() is not None
         or torch.autograd._profiler_enabled()

@@ -38,6 +38,17 @@ def giving_way() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """A block whose errors are shown as those of a thread are, which goes on. They are those of
+    filters that turn warnings into errors, and of whoever is told of events."""
+    try:
+        yield
+    except BaseException as error:
+        shown = type(error), error, error.__traceback__, threading.current_thread()
+        threading.excepthook(threading.ExceptHookArgs(shown))
+
+
 class Task(Protocol):
     """What the thread does. ``owner`` is whom `wait` may wait for; None: everybody."""
 
@@ -54,20 +65,26 @@ class Crew:
         self._tasks: deque[Task] = deque()
         self._current: Task | None = None
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        #: That which works, once there was something to do.
+        self.thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
 
-    def add(self, task: Task) -> None:
-        """Have ``task`` done."""
+    def add(self, task: Task) -> bool:
+        """Have ``task`` done; False if there is no thread for it, and none can be started."""
         with self._changed:
-            self._tasks.append(task)
-            if self._thread is None:
-                self._thread = threading.Thread(
+            if self.thread is None:
+                thread = threading.Thread(
                     target=self._work, name="framejit background", daemon=True
                 )
-                self._thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:  # there are too many, or the process ends
+                    return False
+                self.thread = thread
+            self._tasks.append(task)
             self._changed.notify_all()
+        return True
 
     def wait(self, owner: object = None, timeout: float | None = None) -> bool:
         """Wait until nothing is left to do, for ``owner`` if given; False if ``timeout`` seconds
@@ -93,7 +110,7 @@ class Crew:
                 while not self._tasks:
                     self._changed.wait()
                 self._current = self._tasks.popleft()
-            with giving_way():
+            with giving_way(), _told():
                 self._current.run(self)
 
     # -- the other process -------------------------------------------------------------------------
@@ -112,12 +129,13 @@ class Crew:
     def _connected(self) -> Connection:
         if self._pipe is None:
             ours, theirs = multiprocessing.Pipe()
+            path = [one for one in sys.path if isinstance(one, str) and one]
             with theirs:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "framejit.background.worker", str(theirs.fileno())],
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
-                    env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                    env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
                 )
             self._pipe = ours
             ours.send_bytes(pickle.dumps(sys.path))

@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import os
 import pickle
+import threading
 import time
 import types
 import weakref
@@ -39,6 +41,9 @@ from framejit.report import events, messages
 from .captures import captures
 from .crew import Crew, crew
 from .job import Compiled, Input, TorchSettings, encode, in_thread, inputs_of, settings_now
+
+#: Seconds that a fork waits for modules to be imported.
+_LONGEST_FORK = 30.0
 
 
 class _Postponed(NamedTuple):
@@ -114,7 +119,9 @@ class Background:
             postponed = self._postponed.pop(origin.call.module, None)
             if postponed is not None:
                 compiled.origins[id(entry)] = origin._replace(postponed=True)
-                crew().add(_Upgrade(self, postponed, compiled, entry, origin.call))
+                upgrade = _Upgrade(self, postponed, compiled, entry, origin.call)
+                if not crew().add(upgrade):
+                    upgrade.failed("no thread can be started")
 
 
 def wait(owner: object = None, timeout: float | None = None) -> bool:
@@ -145,10 +152,25 @@ class _Imports:
         """Have it done."""
         if not self.begun:
             self.begun = True
-            crew().add(self)
+            if not crew().add(self):
+                self.run(crew())
+
+    def before_fork(self) -> None:
+        """A child would wait for ever for a module that a thread is importing: it has none."""
+        until = time.monotonic() + _LONGEST_FORK
+        in_thread_of_crew = threading.current_thread() is crew().thread
+        while self.begun and not self.done and not in_thread_of_crew and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def after_fork(self) -> None:
+        """In a child: nobody is importing."""
+        self.begun = self.done
 
 
 _imports = _Imports()
+os.register_at_fork(
+    before=lambda: _imports.before_fork(), after_in_child=lambda: _imports.after_fork()
+)
 
 
 class _Upgrade:
@@ -171,9 +193,9 @@ class _Upgrade:
             if self._is_wanted():
                 self._compile(crew)
         except Unsaveable as error:
-            self._failed(f"it refers to {error}")
+            self.failed(f"it refers to {error}")
         except Exception as error:
-            self._failed(f"{type(error).__name__}: {error}")
+            self.failed(f"{type(error).__name__}: {error}")
 
     def _is_wanted(self) -> CompiledFrame | None:
         """The frame, if it still has the entry."""
@@ -204,12 +226,12 @@ class _Upgrade:
         events.emit(events.BackendStart(**shown, operations=operations))
         done: Compiled = crew.ask(message)
         if done.parts is None:
-            self._failed(done.problem)
+            self.failed(done.problem)
             return
         with in_thread(settings):  # what runs it asks whether there is autocast around it
             run = background.function.deserialize(done.parts, lambda: module)  # type: ignore[attr-defined]
         if run is None:
-            self._failed("what it is compiled to cannot be given to another process")
+            self.failed("what it is compiled to cannot be given to another process")
             return
         sharing.keep(key, run, module)
         self._put_in_place(run, done.assumed)
@@ -253,7 +275,7 @@ class _Upgrade:
         for one in (made, *entries):
             compiled.add_entry(one)
 
-    def _failed(self, reason: str) -> None:
+    def failed(self, reason: str) -> None:
         """The entry goes on with the graph as it is, and says so."""
         shown, name = self.postponed.target.shown, self.background.spelling[0]
         events.emit(events.BackendFailed(**shown, backend=name, reason=reason))

@@ -9,7 +9,6 @@ Next: cli.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Sequence
 
 import torch
@@ -18,11 +17,12 @@ from framejit import api, backends, config
 from framejit.dropin import compiling, functions, options
 from framejit.dropin.replacing import Replacements, when_imported
 from framejit.dropin.stances import Stance, as_usual
+from framejit.forks import Lock
 from framejit.settings import Backend
 
 _replacements = Replacements()
 _installs = 0
-_lock = threading.Lock()
+_lock = Lock()
 
 
 class Installed:

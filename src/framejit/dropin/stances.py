@@ -13,6 +13,7 @@ from typing import Any
 
 from framejit import api
 from framejit.callables import compilers
+from framejit.forks import Lock
 from framejit.regions import Region, Restore, compile_nothing_new, use_nothing_compiled
 from framejit.settings import Backend, Settings
 
@@ -111,7 +112,7 @@ def first_calls_are_plain() -> bool:
 
 #: The backend that is forced, and how its compilers are given back.
 _forced: list[tuple[Settings, list[Restore]]] = []
-_lock = threading.RLock()
+_lock = Lock()
 
 
 def _force(settings: Settings | None) -> Restore:

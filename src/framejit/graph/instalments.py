@@ -26,6 +26,8 @@ from . import global_state
 _OVERTIME = 2.0
 #: Seconds after which a capture that nobody lends time is given up: it holds the objects of a call.
 _PATIENCE = 10.0
+#: Seconds that a lender leaves to a capture that is about to end.
+_MOMENT = 0.001
 
 
 class Abandoned(BaseException):
@@ -54,9 +56,8 @@ class Instalments:
         self._until = 0.0
         #: What the lender's context has that the capture's own must have, too.
         self._adopt: Callable[[], None] = lambda: None
+        #: It ends at its next pause: somebody wants that, or a lender has gone on before that.
         self.abandoned = False
-        #: Has a lender gone on before the capture paused?
-        self._overtaken = False
         self.over = False
         #: How often it has paused, and for how long.
         self.pauses = 0
@@ -68,13 +69,16 @@ class Instalments:
         """Have the capture go on for so long, and wait meanwhile. One thread at a time."""
         if self.over:
             return
-        self._until, self._adopt = time.perf_counter() + seconds, adopt
-        self._go.release()
+        if self.abandoned:  # it is on its way to its next pause, where it ends
+            time.sleep(min(seconds, _MOMENT))
+            return
         try:
+            self._until, self._adopt = time.perf_counter() + seconds, adopt
+            self._go.release()
             if not self._back.acquire(timeout=min(seconds + _OVERTIME, 1e6)):
-                self._overtaken = True
-        except BaseException:  # KeyboardInterrupt: the capture ends at its next pause
-            self.abandoned = self._overtaken = True
+                self.abandoned = True
+        except BaseException:  # of a handler of signals: nobody knows which of these were done
+            self.abandon()
             raise
 
     def abandon(self) -> None:
@@ -96,22 +100,26 @@ class Instalments:
         finally:
             self.over = True
             _mine.reset(token)
-            self._back.release()
+            self._give_back()
 
     def pause(self) -> None:
         """Between two instructions. Raises Abandoned."""
-        if self._overtaken:
+        if self.abandoned:
             raise Abandoned
         if time.perf_counter() < self._until:
             return
         self.pauses += 1
         began = time.perf_counter()
-        self._back.release()
+        self._give_back()
         self._wait()
         self.paused_for += time.perf_counter() - began
 
+    def _give_back(self) -> None:
+        with contextlib.suppress(RuntimeError):  # a lender was interrupted before it took it
+            self._back.release()
+
     def _wait(self) -> None:
-        if not self._go.acquire(timeout=_PATIENCE) or self.abandoned or self._overtaken:
+        if not self._go.acquire(timeout=_PATIENCE) or self.abandoned:
             raise Abandoned
         self._adopt()
         if self._shared != global_state.shared() or not self._unchanged():

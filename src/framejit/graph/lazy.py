@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import linecache
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +17,8 @@ import torch
 import torch.fx._lazy_graph_module as fx_lazy
 from torch.fx.graph import PythonCode
 from torch.fx.graph_module import GraphModule
+
+from framejit.forks import Lock
 
 from ..report.printouts import graph_table
 
@@ -96,7 +97,7 @@ class LazyGraphModule(fx_lazy._LazyGraphModule):
         return super().to_folder(*args, **kwargs)
 
 
-_lock = threading.Lock()
+_lock = Lock()
 _open_blocks = 0
 _new_module = GraphModule.__new__
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.interpreter.frame import Frame
+from framejit.values.core import inline_policy
 from framejit.values.core.base import Value
 
 
@@ -42,6 +43,14 @@ class Broken:
         for depth, frame in enumerate(frames):
             frame.seen = cause.seen and depth >= cause.unseen
             frame.raises, frame.handed = cause.raises, handed
+
+    @property
+    def blamed(self) -> Frame:
+        """The frame whose line it is reported at: the innermost one of the user's own code."""
+        for frame in reversed(self.frames):
+            if not inline_policy.is_library(str(frame.globals.get("__name__") or "")):
+                return frame
+        return self.frames[-1]
 
 
 class Again(NamedTuple):

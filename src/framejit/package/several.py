@@ -10,13 +10,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import threading
 import weakref
 from typing import Any, NamedTuple
 
 from framejit.backends.exclusive import exclusive
 from framejit.exc import PackageError, warn
 from framejit.files import locked
+from framejit.forks import Lock
 from framejit.package.container import Reader, is_foreign
 from framejit.package.data import Json
 from framejit.package.files import Path, check_arguments, load, opened, save
@@ -216,7 +216,7 @@ class PackageFile:
 
 
 _files: dict[str, PackageFile] = {}
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def package_file(path: Path, key: bytes | None = None) -> PackageFile:

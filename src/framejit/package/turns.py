@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import IO
 
+from framejit import ranks
 from framejit.backends.exclusive import exclusive
 from framejit.files import lock_file, unlock
 
@@ -59,8 +60,7 @@ class Turn:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
             self._file = lock_file(self.path, wait=False)
             if self._file is None and wait:
-                for other in [*_all]:  # who waits for one has no other: nobody waits in a circle
-                    other.end()
+                _end_all()  # who waits for one has no other: nobody waits in a circle
                 self._file = lock_file(self.path, wait=True)
         except OSError:  # nobody can write there, so each compiles for itself
             return True
@@ -77,7 +77,10 @@ class Turn:
             self._thread = threading.Thread(
                 target=self._watch, name="framejit package", daemon=True
             )
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # there are too many, or the process ends
+                self.end()
 
     def end(self) -> None:
         """Write what was compiled; the next process goes on. Nothing is raised: what cannot be
@@ -109,9 +112,15 @@ class Turn:
             file.close()  # not unlocked: that would be for both
 
 
+def _end_all() -> None:
+    for turn in [*_all]:
+        turn.end()
+
+
 def _after_fork() -> None:
     for turn in [*_all]:
         turn.forget()
 
 
 os.register_at_fork(after_in_child=_after_fork)
+ranks.before_waiting.append(_end_all)

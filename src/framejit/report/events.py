@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import threading
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from framejit.exc import warn
+from framejit.forks import Lock
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
@@ -246,7 +246,7 @@ HISTORY_LIMIT = 4096
 
 _history: collections.deque[Event] = collections.deque(maxlen=HISTORY_LIMIT)
 _subscribers: tuple[Subscriber, ...] = ()
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def emit(event: Event) -> None:

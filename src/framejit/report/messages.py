@@ -10,7 +10,6 @@ import linecache
 import os
 import platform
 import textwrap
-import threading
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +18,7 @@ import torch
 
 from framejit import config, exc
 from framejit.exc import warn
+from framejit.forks import Lock
 from framejit.report.problems import find
 from framejit.version import __version__
 
@@ -26,7 +26,7 @@ _WIDTH = 160
 _REPORT_FRAMES = 12
 
 _warned: set[tuple[Any, ...]] = set()
-_lock = threading.Lock()
+_lock = Lock()
 
 
 def source_line(filename: str, line: int) -> str:

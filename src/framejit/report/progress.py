@@ -16,6 +16,7 @@ import time
 import torch
 
 from framejit import config
+from framejit.forks import Lock
 from framejit.report import events
 
 #: Seconds before the line appears, and between its changes.
@@ -43,7 +44,7 @@ class Line:
     """The line. One thread shows it, started with the outermost capture."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._running: list[tuple[str, str, float]] = []  # what, phase, since when
         self._over = threading.Event()
 

@@ -45,6 +45,15 @@ class TensorSeen:
         self.sizes = [a if a == b else None for a, b in zip(self.sizes, sizes, strict=True)]
         self.strides = [a if a == b else None for a, b in zip(self.strides, strides, strict=True)]
 
+    def merge_told(
+        self, known: Sequence[int | None], sizes: Sequence[int], strides: Sequence[int | None]
+    ) -> None:
+        """Note what another process knows of this input, and how large it is there now."""
+        self.sizes = [a if a == b else None for a, b in zip(self.sizes, known, strict=True)]
+        self.strides = [a if a == b else None for a, b in zip(self.strides, strides, strict=True)]
+        pairs = zip(self.histories, sizes, strict=True)  # also where a size stays what it was:
+        self.histories = [(*past, size) for past, size in pairs]  # sizes are compared by place
+
     def follow(self, sizes: Sequence[int]) -> None:
         """Note how the sizes went on."""
         pairs = zip(self.histories, sizes, strict=True)
@@ -156,6 +165,15 @@ class Seen:
                 known.histories[dim] = (frozenset(groups),)
         known.follow(sizes)
         return known
+
+    def on_all_ranks(self, told: Iterable[Iterable[Sequence[Any]]]) -> None:
+        """Note what each of several processes sees, this one among them: of each input its name,
+        what is known of its sizes, how large it is now, and its strides."""
+        rows = [{(row[0], len(row[2])): row[1:] for row in rank} for rank in told]
+        for key, tensor in self.tensors.items():
+            for row in rows:
+                if key in row:
+                    tensor.merge_told(*row[key])
 
     def together(self) -> Iterator[list[tuple[tuple[str, int], int]]]:
         """Which sizes have varied, those that have always been equal together: as the keys of

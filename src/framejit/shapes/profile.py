@@ -14,13 +14,13 @@ import hashlib
 import json
 import os
 import sys
-import threading
 import types
 from typing import Any
 
 from framejit import config
 from framejit.exc import FramejitWarning, warn
 from framejit.files import locked, replacing
+from framejit.forks import Lock
 from framejit.report.messages import checked_path
 from framejit.shapes.policy import Seen
 
@@ -146,7 +146,7 @@ def facts_of(seen: Seen) -> Facts:
 
 # -- this process ----------------------------------------------------------------------------------
 
-_lock = threading.RLock()
+_lock = Lock()
 #: What this process has learned, and what it was told by files.
 _learned, _told = Profile(), Profile()
 _read: set[str] = set()
