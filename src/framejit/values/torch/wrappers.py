@@ -24,6 +24,7 @@ from framejit.values.core.constants import constant_value, wrap_opaque
 from framejit.values.core.registry import Rank, Result, wraps, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.torch.ragged import check_offsets, ragged_parts, size_of, sizes_of
+from framejit.values.torch.reach import change_in_reach
 from framejit.values.torch.subclasses import SubclassValue, is_seen_by_class_only
 from framejit.values.torch.tensors import TensorValue, from_fx, wrap_tensor
 from framejit.values.torch.told import flattened, guard_told
@@ -50,6 +51,8 @@ class WrapperValue(SubclassValue):
     told: Any = ()
     #: Is it being asked for that, and does the graph need nothing of what it reads?
     is_telling: bool = False
+    #: How many changes of the program were found to be out of reach of its class's code.
+    writes_seen: int = 0
     #: Has the program made a parameter of it?
     is_parameter: bool = False
     original = TensorValue.original
@@ -100,7 +103,18 @@ class WrapperValue(SubclassValue):
     def proxy(self, space: Space) -> Any:
         if any(getattr(value, "mutated", False) for value in self.told):
             raise GraphBreak("FJ0113", f"what a {self.describe()} tells of itself has changed")
+        self._check_in_reach(space)
         return super().proxy(space)
+
+    def _check_in_reach(self, space: Space) -> None:
+        """Operations run the class's code, which must see what it would see now."""
+        writes = space.effects.writes
+        if writes and writes != self.writes_seen:
+            found = change_in_reach(space, self.cls, self.obj)
+            if found is not None:
+                what = f"code of a {self.describe()} may see that {found} has changed"
+                raise GraphBreak("FJ0113", what)
+            self.writes_seen = writes
 
     def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name == "size" and not kwargs and len(args) < 2:
