@@ -1,11 +1,15 @@
-"""The code of a tensor's class sees what the program has changed before, wherever it looks for it;
-what it does not look at may change without a break."""
+"""The code of a tensor's class sees what was changed before, by the program or between calls,
+wherever it looks; what it does not look at may change without a break."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 from comparing import same
+
+import framejit
+from checking import CountingBackend
+from framejit.backends.registry import lookup_backend
 
 FACTOR = 1.0
 FACTORS = {"all": 1.0}
@@ -35,6 +39,9 @@ class Looking(torch.Tensor):
     def __init__(self, content, tags):
         self.content, self.tags = content, tags
 
+    def __repr__(self):
+        return "Looking"
+
     def __tensor_flatten__(self):
         return ["content"], ",".join(f"{key}={value}" for key, value in self.tags.items())
 
@@ -48,7 +55,20 @@ class Looking(torch.Tensor):
         tags = next(one.tags for one in args if isinstance(one, cls))
         plain = [one.content if isinstance(one, cls) else one for one in args]
         result = func(*plain, **(kwargs or {}))
+        if func in (torch.ops.aten.detach.default, torch.ops.aten.alias.default):
+            return cls(result, tags)
         return cls(result * sum(tags.values()) * cls.factor * factors(), tags)
+
+
+class Counting(Looking):
+    """Its own code changes what it looks at."""
+
+    calls = 0
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        cls.calls += 1
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 class Counter:
@@ -119,3 +139,41 @@ def test_results_may_reach_what_operands_do():
 
 def test_other_changes_are_no_breaks():
     same(out_of_reach, make, graphs=1, ops=2)
+
+
+def sets_a_global(value):
+    global FACTOR
+    FACTOR = value
+
+
+SETTERS = {
+    "a global": sets_a_global,
+    "a dict": lambda value: FACTORS.update(all=value),
+    "an object": lambda value: setattr(SETTINGS, "factor", value),
+    "the class": lambda value: setattr(Looking, "factor", value),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("place", SETTERS)
+def test_changes_between_calls_compile_again(place, backend):
+    inner, counting = lookup_backend(backend), CountingBackend()
+    program = torch.nn.functional.relu
+    compiled = framejit.compile(
+        program, backend=lambda m, e: inner(counting(m, e), e), fullgraph=True
+    )
+    for value in (2.0, 2.0, 3.0, 4.0, 2.0):
+        x, *_ = make()
+        SETTERS[place](value)
+        assert torch.equal(compiled(x).content, program(x).content)
+    make()
+    assert len(counting.graphs) == counting.ops == 3
+
+
+def test_what_its_own_code_changes_is_no_reason_to_compile_again():
+    counting = CountingBackend()
+    compiled = framejit.compile(torch.nn.functional.relu, backend=counting, fullgraph=True)
+    make()
+    for _ in range(4):
+        compiled(Counting(torch.ones(3), {"a": 1.0}))
+    assert len(counting.graphs) == counting.ops == 1
