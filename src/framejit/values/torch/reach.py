@@ -184,7 +184,8 @@ def _inside(obj: Any) -> Iterator[Any]:
     if isinstance(obj, dict):
         yield from dict.values(obj)
     elif isinstance(obj, _SEQUENCES):
-        yield from next(base for base in _SEQUENCES if isinstance(obj, base)).__iter__(obj)  # type: ignore[attr-defined]
+        builtin: Any = next(base for base in _SEQUENCES if isinstance(obj, base))
+        yield from builtin.__iter__(obj)
     if isinstance(obj, _WITHOUT_PARTS) or is_handle_class(type(obj)):
         return
     namespace = real_namespace(obj)
