@@ -8,6 +8,8 @@ from torch import nn
 from wrapping import Pair, pair, scaled, x
 
 import framejit
+from checking import CountingBackend
+from framejit.backends.registry import lookup_backend
 from framejit.report import events
 
 
@@ -113,3 +115,48 @@ def test_the_namespace_of_a_result_is_that_of_the_object():
     with events.recording(events.GraphBreak) as breaks:
         same(namespace, tagged, graphs=1, fullgraph=False)
     assert [one.identifier for one in breaks] == ["FJ0156"]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled_modules_are_converted(backend):
+    """``Module.to`` swaps such parameters, which torch refuses where somebody refers to one."""
+    inner, counting = lookup_backend(backend), CountingBackend()
+    model = torch.nn.Linear(3, 3, bias=False)
+    model.weight = torch.nn.Parameter(Convertible(torch.ones(3, 3)))
+    compiled = framejit.compile(
+        model, backend=lambda m, e: inner(counting(m, e), e), fullgraph=True
+    )
+    for dtype in (torch.float32, torch.float64, torch.float32):
+        model.to(dtype)
+        given = torch.ones(2, 3, dtype=dtype)
+        result = compiled(given)
+        assert result.dtype is dtype and torch.equal(result, model(given))
+    assert len(counting.graphs) == counting.ops == 2
+
+
+class Convertible(torch.Tensor):
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, content):
+        return torch.Tensor._make_wrapper_subclass(cls, content.shape, dtype=content.dtype)
+
+    def __init__(self, content):
+        self.content = content
+
+    def __repr__(self):
+        return "Convertible"
+
+    def __tensor_flatten__(self):
+        return ["content"], None
+
+    @classmethod
+    def __tensor_unflatten__(cls, inner, told, size, stride):
+        return cls(inner["content"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        plain = [one.content if isinstance(one, cls) else one for one in args]
+        result = func(*plain, **(kwargs or {}))
+        kept = "detach", "clone", "_to_copy", "alias", "empty_like"
+        return cls(result) if func.__name__.split(".")[0] in kept else result

@@ -11,6 +11,7 @@ from torch.nn import functional
 import framejit
 from checking import CountingBackend
 from framejit.backends.registry import lookup_backend
+from framejit.graph.parts import PARTS
 from framejit.report import events
 
 BACKENDS = ["eager", "aot_eager"]
@@ -298,6 +299,42 @@ def test_training(cls, graphs, make, backend):
     compiled = framejit.compile(model, backend=lambda m, e: inner(counting(m, e), e))
     torch.testing.assert_close(trained(model, compiled, make), trained(plain, plain, make))
     assert len(counting.graphs) == graphs
+
+
+class Norms(nn.Module):
+    """Its results have a gradient, and one graph of autograd's or two."""
+
+    def __init__(self, one):
+        super().__init__()
+        self.first, self.second, self.one = nn.LayerNorm(4), nn.LayerNorm(4), one
+
+    def forward(self, x):
+        y = self.first(x * 2)
+        z = y if self.one else self.second(x)
+        return y.values(), torch.nested.to_padded_tensor(z, 0.0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("one, operations, parts", [(True, 4, 1), (False, 5, 2)])
+def test_results_with_gradients(one, operations, parts, backend):
+    inner, graphs = lookup_backend(backend), []
+    plain, model = Norms(one), Norms(one)
+    compiled = framejit.compile(model, backend=lambda m, e: inner(graphs.append(m) or m, e))
+    with events.recording(events.BackendFailed) as failed:
+        for lengths in LENGTHS:
+            (values, pads), (expected, padding) = (
+                compiled(ragged(*lengths)),
+                plain(ragged(*lengths)),
+            )
+            torch.testing.assert_close((values, pads), (expected, padding))
+            for first, second in ((pads, values), (padding, expected)):
+                first.square().sum().backward(retain_graph=one)
+                second.square().sum().backward()
+            for got, wanted in zip(model.parameters(), plain.parameters(), strict=True):
+                torch.testing.assert_close(got.grad, wanted.grad)
+    assert not failed and len(graphs) == 1
+    assert sum(node.op.startswith("call") for node in graphs[0].graph.nodes) == operations
+    assert len(graphs[0].meta[PARTS] or [()]) == parts
 
 
 def test_a_package_refuses_them(tmp_path):

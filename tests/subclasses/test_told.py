@@ -13,6 +13,7 @@ from comparing import same
 from wrapping import Scaled, scaled, x
 
 import framejit
+from framejit.backends.registry import lookup_backend
 
 Limits = collections.namedtuple("Limits", "low high")
 
@@ -145,6 +146,21 @@ def test_guards_do_not_run_the_method():
     compiled = framejit.compile(torch.nn.functional.linear, backend="eager", fullgraph=True)
     compiled(x(), weight)
     assert not [one for one in framejit.guards(compiled)[0].guards if "flattened" in str(one)]
+
+
+@pytest.mark.parametrize("how", [lambda n: n, lambda n: [n, "a"], lambda n: {"inner": n}])
+@pytest.mark.parametrize("numbers", [(1.5, 2.5, 3.5, 4.5), (2, 3, 4, 5)])
+def test_numbers_that_vary_are_seen_by_backends(numbers, how):
+    graphs, inner = [], lookup_backend("aot_eager")
+    compiled = framejit.compile(
+        torch.nn.functional.linear, backend=lambda m, e: inner(graphs.append(m) or m, e),
+        fullgraph=True,
+    )  # fmt: skip
+    for number in numbers * 2:
+        weight = Told(torch.ones(4, 3, dtype=torch.int8), torch.tensor(0.5), how(number))
+        wanted = torch.nn.functional.linear(x(), weight)
+        assert torch.equal(compiled(x(), weight), wanted)
+    assert len(graphs) == len(numbers)
 
 
 def changes_what_is_told(y, w, how):

@@ -20,6 +20,7 @@ from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph import global_state
+from ..graph.fakes import forget_described
 from ..graph.symbol_nodes import fake_inputs
 from .memory import save_old_content
 
@@ -86,6 +87,8 @@ class Context(PartContext):
     def settle(self) -> None:
         """The graph is compiled: let go of the user's tensors. The backward graph, compiled later,
         meets the mode again."""
+        if self._mode is not None:
+            forget_described(self._mode)
         self.gm, self.inputs, self._fakes = None, [], []
 
 

@@ -51,7 +51,8 @@ def in_context(backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[An
     """``backend(gm, inputs)`` in a tracing context."""
 
     def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-        with aot_settings(), traceable(gm, inputs):
+        # Parts are told by the positions of their nodes; each is made traceable for itself.
+        with aot_settings(), traceable(gm, inputs if whole else ()):
             return backend(gm, inputs)
 
     def compile_whole(gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
@@ -60,7 +61,8 @@ def in_context(backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[An
             prepare_backward(compiled, begins_at(gm))
         return compiled
 
-    with entered(Context(gm, inputs, _is_whole(gm))) as context:
+    whole = _is_whole(gm)
+    with entered(Context(gm, inputs, whole)) as context:
         try:
             compiled = _compiled(compile_whole, gm, inputs)
         except Exception:

@@ -43,6 +43,7 @@ from framejit.values.stdlib.process import ContextVarValue
 from framejit.values.torch.arrivals import unsettled as unsettled_results
 from framejit.values.torch.hooks import Hooks, Surrounding, unsettled
 from framejit.values.torch.leaves import replaced_in
+from framejit.values.torch.reach import guard_seen
 
 #: Torch's modules with what calls a module: its hooks, and the exchange between processes.
 _CALLING_MODULES = frozenset({"torch.nn.modules.module", "torch.nn.parallel.distributed"})
@@ -125,6 +126,7 @@ def trace(
             outcome = interpreter.capture(frame, innermost)
             if isinstance(outcome, Again):
                 return outcome
+            guard_seen(space)
             if isinstance(outcome, Broken):
                 find, raised_at = interpreter.roots.kept_frame, interpreter.raise_steps
                 divided = find(outcome.frames, keeps_of_its_own, raised_at, interpreter.suspended)

@@ -96,6 +96,8 @@ class FakeWorld:
     def forget_inputs(self) -> None:
         """Let go of the user's tensors; no more inputs will be added."""
         self._inputs.clear()
+        if self._mode is not None:
+            forget_described(self._mode)
 
     # -- inputs
 
@@ -261,6 +263,12 @@ class FakeWorld:
         )
         del guard
         return fake
+
+
+def forget_described(mode: FakeTensorMode) -> None:
+    """Let a mode refer to none of the user's tensors any more, be it weakly: torch refuses to swap
+    such tensors, as ``Module.to`` does with those that are made of others."""
+    mode.fake_tensor_converter.meta_converter.describer.lookup_tensor.clear()
 
 
 class _WithGradientFunction(torch.autograd.Function):

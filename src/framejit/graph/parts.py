@@ -24,6 +24,7 @@ from .gradients import changed_by, owners, reached_within
 from .metadata import Example
 from .nested import open_hooks
 from .observer import memory_of
+from .operation import Operation
 
 _Node = torch.fx.Node
 #: Where a graph's `meta` has its parts; none at all: it is run as it is, in eager mode.
@@ -271,9 +272,8 @@ def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
         if node not in gradients and not operation.differentiable:
             continue
         joined = [used for used in node.all_input_nodes if used in above]
-        if node not in gradients and not (
-            leaves.isdisjoint(operation.memory) or joined or operation.writes
-        ):
+        new = leaves.isdisjoint(operation.memory) or _shares_only_parts(operation)
+        if node not in gradients and not (new or joined or operation.writes):
             continue  # a view of an input: autograd has it as a node of its own
         above.setdefault(node, node)
         for changed in changed_by(operation, owner):
@@ -286,6 +286,11 @@ def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
         return {}
     needed.update([top(node) for node in gradients if node in above])
     return {node: top(node) for node in above if top(node) in needed}
+
+
+def _shares_only_parts(operation: Operation) -> bool:
+    """Is what it returns made of tensors, some of them those of an operand, and yet no view?"""
+    return all(one.meta.wraps and not one.fake._is_view() for one in operation.examples)
 
 
 def _in_order(

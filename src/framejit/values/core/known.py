@@ -33,6 +33,8 @@ class Known:
         self.noted: dict[int, tuple[Any, Source]] = {}
         #: Numbers of which it was asked whether they vary.
         self.numbers_asked: dict[Source, Any] = {}
+        #: Data that code of classes of tensors may look at: `torch.reach`.
+        self.seen_by_classes: dict[type, list[Any]] = {}
         #: Of calls that are captured alone: how many facts a source had when its object was first
         #: looked at, and which facts that look has added: (source, kind) -> the object's source.
         self.facts_before: dict[Source, int] = {}
@@ -54,6 +56,7 @@ class Known:
         self._loaded.clear()
         self._known.clear()
         self.noted.clear()
+        self.seen_by_classes.clear()
         for table in (self.numbers_asked, self.facts_before, self.facts_of_looking):
             table.clear()
         self.running = Running()

@@ -22,6 +22,7 @@ from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.torch.opaque import Held, holding_node
+from framejit.values.torch.reach import look_over
 from framejit.values.torch.subclasses import SubclassValue
 from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.wrappers import WrapperValue, is_traceable
@@ -148,6 +149,7 @@ def _make(space: Space, args: Args, kwargs: Kwargs) -> Result:
             raise GraphBreak("FJ0153", f"Tensor._make_wrapper_subclass() with {name}=")
         if wanted:
             options[name] = value.realize().as_python()
+    look_over(space, known)
     size = args[1].realize().as_python()
     made = MadeWrapper(known, tuple(size), options, space.step)
     with space.builder.world.running():

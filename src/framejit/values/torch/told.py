@@ -60,7 +60,10 @@ def _traced(space: Space, tensor: TensorValue) -> Value:
 def _settle(space: Space, value: Value, found: list[Value], depth: int) -> bool:
     """Guard all of a value; False where its state cannot be looked at."""
     value = value.realize()
-    if value.is_constant or isinstance(value, (TensorValue, ClassValue)) or value.is_symbolic:
+    if value.is_symbolic:  # a backend that takes the tensor apart builds it in
+        value.as_python()
+        return True
+    if value.is_constant or isinstance(value, (TensorValue, ClassValue)):
         return True
     known = getattr(value, "obj", None)
     if value.source is not None and is_handle_class(value.python_type()):

@@ -24,6 +24,7 @@ from framejit.values.core.constants import constant_value, wrap_opaque
 from framejit.values.core.registry import Rank, Result, wraps, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.torch.ragged import check_offsets, ragged_parts, size_of, sizes_of
+from framejit.values.torch.reach import change_in_reach, look_over
 from framejit.values.torch.subclasses import SubclassValue, is_seen_by_class_only
 from framejit.values.torch.tensors import TensorValue, from_fx, wrap_tensor
 from framejit.values.torch.told import flattened, guard_told
@@ -50,6 +51,8 @@ class WrapperValue(SubclassValue):
     told: Any = ()
     #: Is it being asked for that, and does the graph need nothing of what it reads?
     is_telling: bool = False
+    #: How many changes of the program were found to be out of reach of its class's code.
+    writes_seen: int = 0
     #: Has the program made a parameter of it?
     is_parameter: bool = False
     original = TensorValue.original
@@ -82,8 +85,8 @@ class WrapperValue(SubclassValue):
 
     def _part(self, space: Space, name: str) -> Value:
         """One of the tensors that it consists of: for the graph it is taken out of this one."""
-        node = self.proxy(space)
-        known = space.builder.part_of(node, name)
+        self._check_told()
+        known = space.builder.part_of(super().proxy(space), name)  # the class is not asked
         if self.obj is None or self.source is None:
             return from_fx(space, *known)
         part = self.part(space, name)
@@ -98,9 +101,30 @@ class WrapperValue(SubclassValue):
         return space.now(SubclassValue.getattr(self, space, name)).realize()
 
     def proxy(self, space: Space) -> Any:
+        self._check_told()
+        self._check_in_reach(space)
+        return super().proxy(space)
+
+    def fake(self, space: Space) -> torch.Tensor:
+        seen, self.writes_seen = self.writes_seen, space.effects.writes  # no code of the class runs
+        try:
+            return super().fake(space)
+        finally:
+            self.writes_seen = seen
+
+    def _check_told(self) -> None:
         if any(getattr(value, "mutated", False) for value in self.told):
             raise GraphBreak("FJ0113", f"what a {self.describe()} tells of itself has changed")
-        return super().proxy(space)
+
+    def _check_in_reach(self, space: Space) -> None:
+        """Operations run the class's code, which must see what it would see now."""
+        writes = space.effects.writes
+        if writes and writes != self.writes_seen:
+            found = change_in_reach(space, self.cls, self.obj)
+            if found is not None:
+                what = f"code of a {self.describe()} may see that {found} has changed"
+                raise GraphBreak("FJ0113", what)
+            self.writes_seen = writes
 
     def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name == "size" and not kwargs and len(args) < 2:
@@ -149,6 +173,7 @@ def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
         inner = {name: getattr(obj, name) for name in told[0]}
     except Exception as error:  # it may be in the middle of its __init__
         raise GraphBreak("FJ0113", f"what a {type(obj).__name__} is made of: {error}") from error
+    look_over(space, type(obj))
     value = WrapperValue(None, None, type(obj), obj, source)
     space.remember(obj, value)
     value.is_telling = True
