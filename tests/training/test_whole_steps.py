@@ -5,10 +5,11 @@ import dataclasses
 
 import pytest
 import torch
-from loops import LOOPS, OPTIMIZERS, with_optimizer
+from loops import LOOPS, OPTIMIZERS, second_order, with_optimizer
 
 import framejit
 from checking import CountingAround
+from framejit.report import events
 
 
 def state(loop):
@@ -124,6 +125,21 @@ def test_averaged_model(several):
         return dataclasses.replace(loop, step=step, modules=[*loop.modules, model])
 
     assert compare(make, CountingAround("eager"), 1e-5) == [1, 1, *[0] * 8]
+
+
+def test_second_order_has_graphs_for_each_length_of_its_history():
+    """It branches on numbers in tensors, so each iteration is some graphs, and computes with all
+    that its history has; when that is full, nothing is compiled any more."""
+
+    def make():
+        return second_order(history_size=4)
+
+    with events.recording(events.GraphBreak, events.RecompileLimit) as seen:
+        made = compare(make, CountingAround("eager"), 1e-5)
+    assert made == [16, 4, *[0] * 8]
+    reasons = ["float() of a tensor depends on its data"] * 4
+    reasons += ["the truth value of a tensor depends on its data"] * 15
+    assert sorted(event.reason for event in seen) == reasons  # the limit of recompiles was not met
 
 
 @pytest.mark.slow
