@@ -158,17 +158,28 @@ def test_in_double_precision(make, backend):
 
 WITH_INDUCTOR = ("mlp", "convolutions", "gan", "tied", "step_of_bert", "step_of_gpt2",
                  "step_of_llama", "checkpointed")  # fmt: skip
+#: Models that normalise and rotate in single precision, whatever the dtype of their parameters.
+IN_SINGLE_PRECISION = {"step_of_llama": 1e-6}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", WITH_INDUCTOR)
 def test_with_inductor(name):
-    """In double precision: Adam makes large steps of what rounding leaves of a gradient of zero."""
-    make = next(make for make in LOOPS if make.__name__ == name)
+    """It adds in another order, and Adam divides by what is left of gradients that are zero but for
+    rounding: so there is something to divide by."""
+    wanted = next(make for make in LOOPS if make.__name__ == name)
+
+    def make():
+        loop = wanted()
+        for group in [group for one in loop.optimizers for group in one.param_groups]:
+            if "eps" in group:
+                group["eps"] = 1e-3
+        return loop
+
     torch.set_default_dtype(torch.float64)
     try:
-        made = compare(make, CountingAround("inductor"), 1e-10)
+        made = compare(make, CountingAround("inductor"), IN_SINGLE_PRECISION.get(name, 1e-10))
     finally:
         torch.set_default_dtype(torch.float32)
     assert sum(made) <= 2, made
