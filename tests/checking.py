@@ -25,6 +25,7 @@ import framejit.api
 from framejit import config
 from framejit.audit import comparison
 from framejit.audit.comparison import Tolerance
+from framejit.backends.registry import lookup_backend
 from framejit.compiler import Compiler
 from framejit.exc import InternalError
 
@@ -55,6 +56,18 @@ class CountingBackend:
         """Operations in all graphs together."""
         calls = ("call_function", "call_method", "call_module")
         return sum(node.op in calls for graph in self.graphs for node in graph.graph.nodes)
+
+
+class CountingAround(CountingBackend):
+    """The same around the backend of a name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.compile = lookup_backend(name)
+
+    def __call__(self, module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
+        self.graphs.append(module)
+        return self.compile(module, example_inputs)
 
 
 class Outcome:

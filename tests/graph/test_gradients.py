@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import framejit
+from checking import EXACT, Comparison
 
 
 def read_by_its_own_name(o, x, w, u):
@@ -74,3 +75,27 @@ def test_gradients_of_some_outputs(program, wanted, with_history):
     got = gradients(framejit.compile(program, backend="aot_eager", fullgraph=True))
     assert [g is None for g in got[0]] == [e is None for e in expected[0]]
     torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_hooks_of_leaves_that_are_only_written_to_are_not_called(backend):
+    """No gradient comes to what an optimizer has changed, and nothing else has used."""
+
+    def step(w, v, x):
+        with torch.no_grad():
+            v.sub_(x, alpha=0.5)
+        return (w * x).sum()
+
+    def outcome(function):
+        w, v, called = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True), []
+        v.register_hook(called.append)
+        for _ in range(2):
+            function(w, v, torch.ones(3)).backward()
+        loss = function(w, v, torch.ones(3))
+        found = torch.autograd.grad(loss, [w, v], allow_unused=True)
+        return w.grad, v.grad, v.detach(), v.is_leaf, found, called
+
+    compiled = framejit.compile(step, backend=backend, fullgraph=True)
+    got, expected = outcome(compiled), outcome(step)
+    Comparison(EXACT).compare(expected, got, "")
+    assert expected[-1] == [] and expected[1] is None

@@ -343,9 +343,10 @@ def teacher():
     return Loop(step, rows(), [model, average], [optimizer])
 
 
-def second_order():
+def second_order(**options):
     model = nn.Linear(4, 1)
-    optimizer = torch.optim.LBFGS(model.parameters(), lr=0.5, max_iter=4)
+    options = {"lr": 0.5, "max_iter": 4, **options}
+    optimizer = torch.optim.LBFGS(model.parameters(), **options)
 
     def step(x, y):
         def closure():

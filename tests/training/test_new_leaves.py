@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import framejit
-from checking import Comparison, CountingBackend
+from checking import EXACT, Comparison, CountingAround, CountingBackend
 
 
 def tensors():
@@ -273,3 +273,28 @@ def test_number_of_graphs(program):
     counting = CountingBackend()
     run(program, lambda f: framejit.compile(f, backend=counting, fullgraph=True), times=3)
     assert 1 <= len(counting.graphs) <= 2
+
+
+def differentiated_already(u):
+    loss = u.exp().sum().detach().requires_grad_()
+    double = loss * 2
+    double.backward()
+    return double * 3, loss
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_only_a_leaf_of_its_own_led_to_says_that_it_is_used_up(backend):
+    """Gradients with respect to what came before the leaf are none, as it was detached."""
+
+    def outcome(function):
+        u = torch.ones(3, requires_grad=True)
+        result, loss = function(u)
+        none = torch.autograd.grad(result, [u], allow_unused=True)
+        with pytest.raises(RuntimeError, match="a second time"):
+            result.backward()
+        return result.detach(), none, loss, loss.grad, u.grad
+
+    counted = CountingAround(backend)
+    got = outcome(framejit.compile(differentiated_already, backend=counted, fullgraph=True))
+    Comparison(EXACT).compare(outcome(differentiated_already), got, "")
+    assert len(counted.graphs) == 1

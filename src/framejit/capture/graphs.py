@@ -28,6 +28,7 @@ from framejit.exc import BackendCompilerFailed
 from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.buckets import bucketed_parts
 from framejit.graph.builder import GraphBuilder
+from framejit.graph.checkpoints import operands_of_checkpoints, with_checked_operands
 from framejit.graph.differentiation import TARGETS, UsedUp, with_spent
 from framejit.graph.gradients import (
     Reached,
@@ -94,6 +95,8 @@ class Care:
     spent: UsedUp = ()
     #: Positions of the arguments that autograd must not come to through this graph.
     unreached: tuple[int, ...] = ()
+    #: Positions of the arguments that checkpoints use, where a compiler has decided about these.
+    checkpointed: tuple[int, ...] = ()
 
     def around(
         self, compiled: Callable[..., Any], recorded: Callable[..., Any]
@@ -104,6 +107,8 @@ class Care:
             graph = with_detached(graph, self.unreached)
         if reached is not None:
             graph = exact_gradients(graph, reached, self.in_parts)
+        if self.checkpointed:
+            graph = with_checked_operands(graph, recorded, self.checkpointed)
         graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
         graph = with_spent(graph, self.spent) if self.spent else graph
         graph = graph if self.plain is None else with_plain(graph, self.plain)
@@ -210,9 +215,10 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
     # What runs operation by operation, or looks at its arguments, gets them as they are.
     as_they_are = user_code or compiled == module.forward or bool(roots) or active_hooks()
     unreached = () if as_they_are else graph.unreached
+    operands = () if compiled == module.forward else operands_of_checkpoints(module)
     care = Care(
         graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.plain, graph.spent,
-        unreached,
+        unreached, operands,
     )  # fmt: skip
     sources = [value.source for value in graph.inputs if value.source is not None]
     call = GraphCall(compiled, module, sources, care)

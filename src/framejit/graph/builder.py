@@ -187,6 +187,7 @@ class GraphBuilder(Recording):
         example.meta = describe_fake(example.fake)
         operation = self._create("call_method", "requires_grad_", (node,), {}, example)
         operation.sets_state = True
+        self.new_leaves |= {node, operation.node}
         self.changes.note()
         return operation
 

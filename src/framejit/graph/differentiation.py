@@ -435,13 +435,15 @@ def with_spent(compiled: Any, spent: UsedUp) -> Any:
     """``compiled``, whose results at these positions say what autograd says when they are
     differentiated: they are handed out detached from what is used up."""
     error = torch._C._functions.DelayedError  # type: ignore[attr-defined]
-    raising = [(at, reached, error(TWICE, 1 + len(reached))) for at, reached in spent]
+    # Where it comes to leaves of the graph's own alone, these are gone.
+    raising = [(at, reached, error(TWICE, 1 + (len(reached) or 1))) for at, reached in spent]
 
     def run(*arguments: Any) -> Any:
         results = list(compiled(*arguments))
         with torch.enable_grad():
             for position, reached, attach in raising:
                 leaves = [arguments[index] for index in reached]
+                leaves = leaves or [torch.empty(0, requires_grad=True)]
                 results[position], *_ = attach(results[position].detach(), *leaves)
         return results
 

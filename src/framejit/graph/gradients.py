@@ -44,10 +44,10 @@ def unreached_inputs(builder: GraphBuilder) -> tuple[int, ...]:
 
     AOTAutograd's node would come to them, without a gradient; eager mode's nodes do not, so that
     hooks there are not called. Arguments that share memory with results are not among them: those
-    must be the tensors that they are.
+    must be the tensors that they are. A leaf is written to without gradients only, so it is none.
     """
     inputs = [builder.placeholders[index] for index in builder.used_inputs]
-    changed = set(builder.mutated_inputs)
+    changed = {index for index in builder.mutated_inputs if not builder.inputs[index].is_leaf}
     written = {at for at, index in enumerate(builder.used_inputs) if index in changed}
     results = [*builder.outputs, *[inputs[i].node for i in written]]
     operations = [builder.operations[node] for node in results]
@@ -95,7 +95,8 @@ def differentiable_reach(
     builder: GraphBuilder, starts: Mapping[_Node, set[Any]], nodes: Iterable[_Node]
 ) -> dict[_Node, set[Any]]:
     """What of the ``starts`` (each with its marks), which no gradient goes on from, the other nodes
-    are computed from as far as autograd knows: what is not differentiable passes nothing on."""
+    are computed from as far as autograd knows: what is not differentiable passes nothing on, nor
+    what has begun to require a gradient when it was there."""
     owner = owners(builder)
     reach = dict(starts)
     nothing: set[Any] = set()
@@ -103,7 +104,8 @@ def differentiable_reach(
         found = set().union(*[reach.get(used, nothing) for used in node.all_input_nodes])
         operation = builder.operations[node]
         if node not in starts:
-            reach[node] = found if operation.differentiable else nothing
+            cut = not operation.differentiable or node in builder.new_leaves
+            reach[node] = nothing if cut else found
         for changed in changed_by(operation, owner):
             reach[changed] = reach.get(changed, nothing) | found
     return reach

@@ -44,6 +44,8 @@ class Recording:
         self.writers: list[Operation] = []
         #: The nodes that call autograd.
         self.differentiated: list[_Node] = []
+        #: What the graph has made that has begun to require a gradient.
+        self.new_leaves: set[_Node] = set()
 
     @property
     def op_count(self) -> int:

@@ -54,12 +54,17 @@ class Copies:
         self._tensors = tensors
         with torch._C._DisableTorchDispatch(), torch.no_grad():  # no mode of the user's sees it
             self._copies = [tensor.detach().clone() for tensor in tensors]
+        counted = [tensor for tensor in tensors if not tensor.is_inference()]
+        #: How often they were written to, as autograd counts.
+        self._versions = {tensor: tensor._version for tensor in counted}
 
     def put_back(self) -> None:
         """Let it be in them again."""
         with torch._C._DisableTorchDispatch(), torch.no_grad():
             for tensor, copy in zip(self._tensors, self._copies, strict=True):
                 tensor.copy_(copy)
+        counted = tuple(self._versions), tuple(self._versions.values())
+        torch._C._autograd._unsafe_set_version_counter(*counted)  # type: ignore[attr-defined]
 
 
 def undone(graph: Graph, saved: tuple[int, ...]) -> Graph:

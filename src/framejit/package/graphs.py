@@ -42,7 +42,7 @@ def encode_care(care: Care, encoder: Encoder) -> Json:
         "saved": list(care.saved), "in_parts": care.in_parts,
         "plain": None if care.plain is None else list(care.plain),
         "spent": [[position, list(arguments)] for position, arguments in care.spent],
-        "unreached": list(care.unreached),
+        "unreached": list(care.unreached), "checkpointed": list(care.checkpointed),
     }  # fmt: skip
 
 
@@ -61,6 +61,7 @@ def decode_care(saved: Json, decoder: Decoder) -> Care:
         plain=None if saved["plain"] is None else tuple(saved["plain"]),
         spent=tuple([(position, tuple(reached)) for position, reached in saved["spent"]]),
         unreached=tuple(saved["unreached"]),
+        checkpointed=tuple(saved["checkpointed"]),
     )
 
 

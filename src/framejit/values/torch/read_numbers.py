@@ -222,7 +222,7 @@ def scaled(space: Space, name: str, operands: list[Value], factor: Value) -> Res
 
 def _added(space: Space, operands: list[Value], factor: TensorValue, in_place: bool) -> Value:
     """The sum of two tensors, the second one scaled: in single precision for shorter dtypes."""
-    first, second = operands
+    first, second = [operand.realize() for operand in operands]
     if not isinstance(first, TensorValue) or not isinstance(second, TensorValue):
         raise GraphBreak("FJ0102", "a number out of a tensor scales another number")
     own = first.metadata()
