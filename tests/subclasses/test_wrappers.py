@@ -250,3 +250,41 @@ def test_parts_of_sizes_that_do_not_fit_are_no_symbols():
         )
     folded.half = torch.ones(5, 3)
     torch.testing.assert_close(compiled(folded), torch.ones(10, 3) * 8)
+
+
+class Filled(torch.Tensor):
+    """One number in all places, and no tensor that holds it."""
+
+    @staticmethod
+    def __new__(cls, size, number):
+        return torch.Tensor._make_wrapper_subclass(cls, size, dtype=torch.float32)
+
+    def __init__(self, size, number):
+        self.number = number
+
+    def __tensor_flatten__(self):
+        return [], (tuple(self.shape), self.number)
+
+    @staticmethod
+    def __tensor_unflatten__(parts, context, size, stride):
+        return Filled(*context)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        plain = [torch.full(a.shape, a.number) if isinstance(a, Filled) else a for a in args]
+        return func(*plain, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_one_that_is_made_of_no_tensor_is_left_to_python(backend):
+    def program(t, y):
+        return y * 2 + t, y.sin() + 1
+
+    t, y = Filled((3,), 4.0), torch.arange(3.0)
+    graphs = []
+    compiled = framejit.compile(
+        program, backend=lambda gm, args: graphs.append(gm) or lookup_backend(backend)(gm, args)
+    )
+    for _ in range(2):
+        assert described(compiled(t, y)) == described(program(t, y))
+    assert len(graphs) == 2

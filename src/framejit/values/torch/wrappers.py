@@ -173,6 +173,8 @@ def _wrap_wrapper(space: Space, source: Source, obj: Any) -> Value:
         inner = {name: getattr(obj, name) for name in told[0]}
     except Exception as error:  # it may be in the middle of its __init__
         raise GraphBreak("FJ0113", f"what a {type(obj).__name__} is made of: {error}") from error
+    if not inner:  # AOTAutograd refuses them
+        raise GraphBreak("FJ0113", f"a {type(obj).__name__}, which is made of no tensor")
     look_over(space, type(obj))
     value = WrapperValue(None, None, type(obj), obj, source)
     space.remember(obj, value)
