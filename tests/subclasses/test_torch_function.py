@@ -532,3 +532,24 @@ def test_gradients_come_to_results_of_a_class(program):
 
 def test_gradients_come_to_results_of_a_class_after_a_break():
     same(differentiated_after_a_break, lambda: [x().requires_grad_()], 1, fullgraph=False)
+
+
+class SaysNames(torch.Tensor):
+    said = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        SaysNames.said.append((str(func), f"{func!r}"))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+def test_texts_of_operations_are_their_names():
+    op = torch.ops.aten.add.Tensor
+
+    def program(a, op):
+        SaysNames.said.clear()
+        b = torch.Tensor.add(a, 1).mul(2)
+        texts = str(op), repr(op), f"{torch.ops.aten.add}", repr(torch.Tensor.shape)
+        return b, texts, list(SaysNames.said)
+
+    same(program, lambda: [x().as_subclass(SaysNames), op], ops=2)

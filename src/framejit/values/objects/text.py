@@ -11,6 +11,7 @@ import decimal
 import itertools
 import operator
 import re
+import types
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -249,6 +250,10 @@ def text_of(space: Space, value: Value, method: str) -> Value:
             return _listed(space, value.args(space), (f"{cls.__name__}(", ")"))  # type: ignore[attr-defined]
         if found is not None and found.owner is BaseExceptionGroup:
             return _text_of_group(space, value)
+    if cls in _SAY_NAMES and value.obj is not None:
+        if value.source is not None:
+            space.guard(value.source, "ID_MATCH", value.obj)
+        return ConstantValue(str(value.obj) if method == "__str__" else repr(value.obj))
     if is_heap_class(cls):
         found = space.class_attribute(cls, method)
         if found is not None and found.owner is object and method == "__str__":
@@ -268,6 +273,11 @@ def text_of(space: Space, value: Value, method: str) -> Value:
     raise GraphBreak("FJ0160", f"the text of a {value.describe()}")
 
 
+#: Functions written in C whose texts consist of names, without an address.
+_SAY_NAMES = (
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
+    types.MemberDescriptorType, torch._ops.OpOverload, torch._ops.OpOverloadPacket,
+)  # fmt: skip
 _BRACKETS: dict[type, tuple[str, str]] = {
     list: ("[", "]"), tuple: ("(", ")"), torch.Size: ("torch.Size([", "])")
 }  # fmt: skip
