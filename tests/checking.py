@@ -77,12 +77,13 @@ class Outcome:
         self.args, self.kwargs = args, kwargs
         self.result: Any = None
         self.error: BaseException | None = None
-        out = io.StringIO()
+        out, handled = io.StringIO(), sys.exc_info()
         with contextlib.redirect_stdout(out):
             try:
                 self.result = function(*args, **kwargs)
             except Exception as error:  # noqa: BLE001 - compared below
                 self.error = error
+        assert sys.exc_info() == handled, "an error is handled that was not before the call"
         self.printed = out.getvalue()
 
 

@@ -169,6 +169,7 @@ def outcome(
         "iterators": taken.rest(),
         "generator": hash(bytes(torch.get_rng_state().tolist())),
         "mode": (torch.is_grad_enabled(), torch._C._autograd._saved_tensors_hooks_is_enabled()),
+        "handled": repr(sys.exc_info()[1]),
         "late": any(note.startswith(LATE) for note in getattr(error, "__notes__", ())),
         "place": place(error),
     }

@@ -4,6 +4,7 @@ clean up, as they do in plain Python."""
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from checking import CountingBackend
 
 LOG: list[str] = []
 LOCK = threading.Lock()
+LEAF = torch.ones(2, requires_grad=True)
 
 
 @contextlib.contextmanager
@@ -81,10 +83,39 @@ def in_suppress(big: torch.Tensor, x: torch.Tensor, index: torch.Tensor) -> torc
     return None
 
 
+def after_a_handler(big: torch.Tensor, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    try:
+        LEAF.add_(1)
+    except RuntimeError:
+        pass
+    big.add_(1)
+    return x[index]
+
+
+def after_a_named_error(big: torch.Tensor, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    with Told():
+        try:
+            LEAF.add_(1)
+        except RuntimeError as error:
+            text = str(error)
+        big.add_(1)
+        return x[index] + len(text)
+
+
+def after_what_is_suppressed(
+    big: torch.Tensor, x: torch.Tensor, index: torch.Tensor
+) -> torch.Tensor:
+    with contextlib.suppress(RuntimeError):
+        LEAF.add_(1)
+    big.add_(1)
+    return x[index]
+
+
 def state() -> tuple[Any, ...]:
     locked, said = LOCK.locked(), list(LOG)
     LOG.clear()
-    return locked, said, torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+    modes = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+    return locked, said, *modes, sys.exc_info()
 
 
 def run(function: Callable[..., Any]) -> list[Any]:
@@ -93,13 +124,14 @@ def run(function: Callable[..., Any]) -> list[Any]:
         try:
             found.append(function(big, x, torch.tensor([index])).tolist())
         except IndexError as error:
-            found.append(str(error))
+            found.append((str(error), error.__context__))
         found.append((float(big[0, 0]), *state()))
     return found
 
 
 @pytest.mark.parametrize("function, graphs, operations", [
     (in_no_grad, 1, 3), (in_lock, 1, 2), (in_generated, 1, 2), (in_told, 1, 2), (in_callee, 3, 9),
+    (after_a_handler, 1, 2), (after_a_named_error, 1, 3), (after_what_is_suppressed, 1, 2),
 ])  # fmt: skip
 def test_blocks_clean_up(function: Callable[..., Any], graphs: int, operations: int) -> None:
     backend = CountingBackend()

@@ -35,7 +35,7 @@ from framejit.bytecode.frame_point import (
     successors,
     successors_of_call,
 )
-from framejit.bytecode.model import CodeInfo, Instruction
+from framejit.bytecode.model import CodeInfo, Handler, Instruction
 from framejit.bytecode.release import tables
 
 _DROPPED_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_NESTED
@@ -78,7 +78,7 @@ def build_resume(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
         globals,
         info.instructions[point.index],
         (layout.restore_state(), lead, emit("JUMP_FORWARD", offset // 2)),
-        _handler_unit(point),
+        _unit_of(layout.handler, info),
         stack_size=code.co_stacksize + 1,
         constants=code.co_consts,
         next_cells=(),
@@ -94,10 +94,9 @@ def _goes_on(point: FramePoint) -> tuple[bytes, int]:
     return (b"", point.offset) if part is None else (emit_all(part.lead), part.goes_on)
 
 
-def _handler_unit(point: FramePoint) -> int:
-    """The first code unit of what handles an exception at ``point``, if anything does."""
-    handler = point.info.handlers[point.index]
-    return 0 if handler is None else point.info.instructions[handler.target].offset // 2
+def _unit_of(handler: Handler | None, info: CodeInfo) -> int:
+    """The first code unit of a handler, if there is one."""
+    return 0 if handler is None else info.instructions[handler.target].offset // 2
 
 
 def build_generator(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
@@ -184,7 +183,7 @@ def build_return(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
         globals,
         instruction,
         (layout.restore_state(), operation + b"".join(ways), emit("NOP")),
-        _handler_unit(point),
+        _unit_of(layout.handler, info),
         stack_size=code.co_stacksize + 3,
         constants=code.co_consts,
         next_cells=(),
@@ -192,7 +191,8 @@ def build_return(point: FramePoint, globals: dict[str, Any]) -> FunctionType:
 
 
 def build_raise(point: FramePoint, globals: dict[str, Any], error: BaseException) -> FunctionType:
-    """A function that raises ``error`` at ``point``, under the handlers there.
+    """A function that raises ``error`` at ``point``, under the handlers there; where a handler
+    begins, instead of what it handles.
 
     Parameters as in `build_resume`.
     """
@@ -200,17 +200,31 @@ def build_raise(point: FramePoint, globals: dict[str, Any], error: BaseException
     instruction = info.instructions[point.index]
     layout = _Layout(info, point, has_thunk=False)
     constants = info.code.co_consts
+    leave = _leave_handlers(point)
+    if instruction.op == "PUSH_EXC_INFO":
+        layout.handler, leave = Handler(point.index, point.depth - 1, False), emit("POP_TOP")
     operation = emit("LOAD_CONST", len(constants)) + emit("RAISE_VARARGS", 1)
     return layout.spliced(
         f"__raise_at_{instruction.offset}",
         globals,
         instruction,
-        (layout.restore_state(), operation, emit("NOP")),
-        _handler_unit(point),
+        (layout.restore_state() + leave, operation, emit("NOP")),
+        _unit_of(layout.handler, info),
         stack_size=info.code.co_stacksize + 1,
         constants=(*constants, error),
         next_cells=(),
     )
+
+
+def _leave_handlers(point: FramePoint) -> bytes:
+    """Ends the handlers that the frame is at the end of: where nothing can raise any more, no entry
+    of the table says that what they handle is over."""
+    handler = point.info.handlers[point.index]
+    left = range(0 if handler is None else handler.depth, point.depth)
+    if set(left).isdisjoint(point.exc_slots) or not set(left).isdisjoint(point.nulls):
+        return b""
+    ends = ["POP_EXCEPT" if position in point.exc_slots else "POP_TOP" for position in left]
+    return b"".join(map(emit, reversed(ends)))
 
 
 def _lines(instruction: Instruction, code: CodeType, start: int, shift: int) -> bytes:
@@ -327,6 +341,8 @@ class _Layout:
     ) -> None:  # fmt: skip
         self.info = info
         self.point = point
+        #: What meets the errors of the operation.
+        self.handler = info.handlers[point.index]
         self.stack_positions = point.stack_positions
         n_original = len(info.slot_names)
         self.thunk_slot = n_original + len(self.stack_positions) if has_thunk else -1
@@ -352,7 +368,7 @@ class _Layout:
 
         What the operation raises goes to the unit ``target``, counted from the original's first.
         """
-        handler, entries = self.info.handlers[self.point.index], []
+        handler, entries = self.handler, []
         if handler is not None and parts[1]:
             # What a call raises that has no C frame counts, in 3.13, for the unit before it.
             parts = (parts[0], emit("NOP") + parts[1], *parts[2:])
