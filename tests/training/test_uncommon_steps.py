@@ -192,7 +192,7 @@ def with_an_ascent():
 
 #: Each with how many graphs six steps are.
 STEPS = {
-    with_averages_of_lists: 2, with_a_scaler: 4, that_freezes_a_layer: 6, that_adds_a_group: 4,
+    with_averages_of_lists: 2, with_a_scaler: 4, that_freezes_a_layer: 5, that_adds_a_group: 4,
     that_swaps_a_layer: 5, that_loads_its_state: 5, that_is_tried_again: 8, with_spectral_norms: 2,
     with_parameters_in_one_tensor: 1, with_an_ascent: 1,
 }  # fmt: skip

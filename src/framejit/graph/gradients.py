@@ -18,6 +18,7 @@ import torch
 import torch.fx
 
 from .builder import GraphBuilder
+from .metadata import is_leaf
 from .operation import Operation
 
 _Node = torch.fx.Node
@@ -47,7 +48,9 @@ def unreached_inputs(builder: GraphBuilder) -> tuple[int, ...]:
     must be the tensors that they are. A leaf is written to without gradients only, so it is none.
     """
     inputs = [builder.placeholders[index] for index in builder.used_inputs]
-    changed = {index for index in builder.mutated_inputs if not builder.inputs[index].is_leaf}
+    real = builder.inputs
+    leaves = {at for at, one in enumerate(real) if one.requires_grad and is_leaf(one)}
+    changed = set(builder.mutated_inputs) - leaves
     written = {at for at, index in enumerate(builder.used_inputs) if index in changed}
     results = [*builder.outputs, *[inputs[i].node for i in written]]
     operations = [builder.operations[node] for node in results]

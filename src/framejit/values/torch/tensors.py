@@ -318,7 +318,7 @@ class TensorValue(Overridable):
         real = [a.realize().as_python() if not isinstance(a.realize(), TensorValue)
                 else a.realize().fake(space) for a in args]  # type: ignore[attr-defined]  # fmt: skip
         named = {k: v.realize().as_python() for k, v in kwargs.items()}
-        if name == "stride" and self.obj is None:
+        if name == "stride" and self.obj is None and self.example is not None:
             self.example.meta.check_stride(*real, **named)
         try:
             return constant_value(space, getattr(self.fake(space), name)(*real, **named))
