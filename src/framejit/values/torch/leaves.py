@@ -143,7 +143,7 @@ def replace_data(space: Space, tensor: TensorValue, value: Value) -> None:
     if not isinstance(value, TensorValue):
         raise GraphBreak("FJ0112", f"assigning a {value.describe()} to the data of a tensor")
     if tensor.node is not None and _is_all_of(value.node, tensor.node):
-        if repr(value.metadata().shape) == repr(tensor.metadata().shape):
+        if _sizes(value) == _sizes(tensor):
             return  # what `tensor.data += ...` ends with
     old, new = tensor.metadata(), value.metadata()
     alike = (old.dtype, old.device, old.layout) == (new.dtype, new.device, new.layout)
@@ -197,10 +197,14 @@ def final_gradient(space: Space, tensor: TensorValue) -> Value | None:
     Raises Unmaterialisable where torch would refuse that by then."""
     value, step = tensor.assigned_grad, space.effects.gradients_assigned.get(tensor)
     if step is not None and isinstance(value, TensorValue):
-        now, given = [list(map(str, one.metadata().shape)) for one in (tensor, value)]
-        if now != given:  # asking symbols would add guards
+        if _sizes(value) != _sizes(tensor):
             raise Unmaterialisable(step, "the shape of a tensor, or of its gradient, is changed")
     return value
+
+
+def _sizes(tensor: TensorValue) -> list[str]:
+    """As texts: comparing symbols would add guards."""
+    return list(map(str, tensor.metadata().shape))
 
 
 def _is_all_of(node: Any, tensor: Any) -> bool:
