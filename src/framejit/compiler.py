@@ -50,6 +50,7 @@ from framejit.exc import (
 from framejit.graph import instalments, slow_imports
 from framejit.graph.errors import Late, WrongResult
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code, under_hooks
+from framejit.graph.lazy import operation_count
 from framejit.graph.repeats import Region
 from framejit.graph.stand_ins import StandIns
 from framejit.guards.standing_in import expect
@@ -548,7 +549,7 @@ class Compiler:
         """Compile a graph of ``target``, captured here or in another process; or leave that to
         ``later``."""
         started = time.perf_counter()
-        operations = sum(n.op.startswith("call") for n in module.graph.nodes)
+        operations = operation_count(module)
         known = {**target.shown, "backend": self.backend_name, "operations": operations}
         if later is not None and not under_hooks() and later.postpone(target, module, examples):
             events.emit(events.GraphPostponed(**known))

@@ -195,6 +195,7 @@ class ComptimeContext:
 
     def print_graph(self) -> None:
         """Print the graph so far as a table."""
+        self._space.builder.flatten()
         print(graph_table(self._space.builder.graph))
 
     def guards(self) -> list[Guard]:

@@ -19,6 +19,7 @@ import torch.fx
 from torch.autograd.graph import saved_tensors_hooks
 
 from ..exc import GraphBreak
+from ..graph.lazy import outer_graph
 from ..graph.nested import close_hooks, hooks_traced_as, open_hooks
 
 Hook = Callable[[Any], Any]
@@ -104,7 +105,7 @@ def opened_hooks(module: torch.fx.GraphModule, training: bool) -> list[Hooks | N
     """The pairs of hooks that a graph opens, None for those that use tensors. Without training the
     graph is rid of them."""
     pairs: list[Hooks | None] = []
-    for node in list(module.graph.nodes):
+    for node in list(outer_graph(module).nodes):
         if node.target is open_hooks:
             modules: list[Any] = [getattr(module, arg.target) for arg in node.args[:2]]
             pack, unpack = [m.held[0] for m in modules]

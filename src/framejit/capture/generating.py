@@ -18,6 +18,7 @@ from framejit.codegen.function import GRAPH, Generated, Position, Recovery
 from framejit.codegen.runtime import Unexpected, located
 from framejit.graph.errors import Late, WrongResult, failing_node, place_of
 from framejit.graph.global_state import leave_transforms, refused_hooks
+from framejit.graph.lazy import is_as_recorded, outer_graph
 from framejit.graph.nested import close_all_hooks
 from framejit.graph.undo import Copies, can_be_undone
 from framejit.interpreter.frame import Frame
@@ -70,7 +71,7 @@ def _recovery(
     settled = None
     if first_effect is not None and not again:
         deoptimise = UnlessWritten(deoptimise, call.module, first_effect, first)
-        if first is not None and call.compiled not in (call.module, call.module.forward):
+        if first is not None and not is_as_recorded(call.compiled, call.module):
             settled = first.is_settled
     if opens_hooks(call.module):
         restore.append((close_all_hooks, (), call.module))
@@ -100,7 +101,7 @@ class FirstResult:
         self.written = written
         self.undone = False
         self.settled = False
-        self.count = len(module.graph.output_node().args[0])  # type: ignore[arg-type]
+        self.count = len(outer_graph(module).output_node().args[0])  # type: ignore[arg-type]
         self.namespace = namespace
 
     def is_settled(self) -> bool:

@@ -38,6 +38,7 @@ from framejit.graph.gradients import (
     unreached_inputs,
     with_detached,
 )
+from framejit.graph.lazy import is_as_recorded, operation_count, outer_graph, targets_in
 from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
 from framejit.graph.parts import PARTS, independent_parts
 from framejit.graph.plain_inputs import as_plain, is_of_program, with_plain
@@ -145,6 +146,8 @@ def finish_graph(trace: Trace) -> Graph:
     if not builder.op_count:
         return Graph()
     builder.set_aside_idle_settings(trace.space.effects.state)
+    if trace.around is not None or not builder.only_computes:
+        builder.flatten()
     originals = draft.output_nodes()
     spent = [i for i, node in enumerate(originals) if node in trace.spent]
     module, examples = builder.finish(_outputs(trace, originals, spent))
@@ -163,7 +166,7 @@ def finish_graph(trace: Trace) -> Graph:
         if repeats := recordings.repeats():
             module.meta[REGIONS] = functools.partial(find_regions, builder, module, repeats)
     inputs = [trace.space.graph_inputs[i] for i in builder.used_inputs]
-    operations = sum(n.op.startswith("call") for n in module.graph.nodes)
+    operations = operation_count(module)
     if not operations:
         return Graph(module, examples, inputs)
     return Graph(
@@ -178,6 +181,8 @@ def finish_graph(trace: Trace) -> Graph:
 
 def _reached(builder: GraphBuilder, nodes: list[Any]) -> list[tuple[int, ...]]:
     """The arguments of the finished graph that a gradient of each of these nodes would come to."""
+    if not nodes:
+        return []
     inputs = enumerate(builder.placeholders)
     starts = {one.node: {i} for i, one in inputs if one.differentiable}
     reach = differentiable_reach(builder, starts, [one.node for one in builder.recorded])
@@ -187,7 +192,8 @@ def _reached(builder: GraphBuilder, nodes: list[Any]) -> list[tuple[int, ...]]:
 def _outputs(trace: Trace, originals: list[Any], spent: list[int]) -> list[Any]:
     """What the graph returns: what is used up, and the leaves of its own, are detached."""
     nodes, builder = list(originals), trace.space.builder
-    place = {one.node: number for number, one in enumerate(builder.recorded)}
+    recorded = builder.recorded if spent else ()
+    place = {one.node: number for number, one in enumerate(recorded)}
     for i in spent:  # as early as can be: what comes later may be another part
         after = max(builder.differentiated[-1], nodes[i], key=place.__getitem__)
         nodes[i], _ = builder.call_method("detach", (nodes[i],), {})
@@ -208,14 +214,14 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
         return CompiledGraph()
     started = time.perf_counter()
     compiled, roots = _compile_under_hooks(backend, module, graph.examples)
-    user_code = any(map(_runs_user_code, module.graph.nodes))
+    user_code = any(map(_is_user_code, targets_in(module)))
     if user_code and graph.expects:
         return Again()
     in_parts = module.meta.get(PARTS) is not None
     # What runs operation by operation, or looks at its arguments, gets them as they are.
-    as_they_are = user_code or compiled == module.forward or bool(roots) or active_hooks()
+    as_they_are = user_code or is_as_recorded(compiled, module) or bool(roots) or active_hooks()
     unreached = () if as_they_are else graph.unreached
-    operands = () if compiled == module.forward else operands_of_checkpoints(module)
+    operands = () if is_as_recorded(compiled, module) else operands_of_checkpoints(module)
     care = Care(
         graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.plain, graph.spent,
         unreached, operands,
@@ -227,7 +233,7 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
 
 
 def opens_hooks(module: torch.fx.GraphModule) -> bool:
-    return bool(module.graph.find_nodes(op="call_function", target=open_hooks))
+    return bool(outer_graph(module).find_nodes(op="call_function", target=open_hooks))
 
 
 def _compile_under_hooks(
@@ -276,9 +282,9 @@ def is_member(tensor: TensorValue) -> bool:
     return owner is not None and owner.key in ("_parameters", "_buffers")
 
 
-def _runs_user_code(node: torch.fx.Node) -> bool:
-    """Is the target Python code of the user's (allowed in the graph, or an autograd.Function)?"""
-    function = node.target
+def _is_user_code(function: Any) -> bool:
+    """Is what a node calls Python code of the user's (allowed in the graph, or an
+    autograd.Function)?"""
     return type(function) is types.FunctionType and not (
         function in TARGETS or (function.__module__ or "").startswith("torch")
     )

@@ -161,7 +161,7 @@ def _splits(space: Space, broken: Broken) -> bool:
     if broken.identifier != AROUND_MODULE:
         return True
     callers = {frame.globals.get("__name__") for frame in broken.frames}
-    return bool(space.builder.recorded) and not callers <= _CALLING_MODULES
+    return bool(space.builder.sequence) and not callers <= _CALLING_MODULES
 
 
 def _problem(trace: Trace) -> Again | None:
@@ -175,7 +175,7 @@ def _problem(trace: Trace) -> Again | None:
     if problem is not None:
         return Again(*problem)
     for node in draft.output_nodes():
-        if (step := space.builder.operations[node].transform) is not None:
+        if (step := space.builder.operation(node).transform) is not None:
             reason = "a tensor leaves the transform of torch.func that it was made in"
             return Again(step, GraphBreak("FJ0123", reason))
     for node in draft.output_nodes():
@@ -202,7 +202,7 @@ def _half_spent(trace: Trace) -> Again | None:
     """Notes which results the gradients in the graph have used up. One of which some could still be
     had cannot be handed out: then Python computes the last gradient."""
     builder = trace.space.builder
-    nodes = [n for n in trace.draft.output_nodes() if builder.operations[n].differentiable]
+    nodes = [n for n in trace.draft.output_nodes() if builder.operation(n).differentiable]
     if not nodes:
         return None
     try:

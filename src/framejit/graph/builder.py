@@ -20,8 +20,9 @@ from torch.fx.node import map_aggregate
 from ..exc import GraphBreak
 from . import global_state
 from .changes import Changes
+from .composites import Composite, Template, rename, unnamed
 from .fakes import FakeWorld, describe_fake, isolated
-from .lazy import LazyGraphModule
+from .lazy import LazyGraphModule, expand_with
 from .leader import Leader
 from .metadata import Composition, Example, TensorMeta, examples_in, in_order, join, memory_of_all
 from .names import placeholder_name
@@ -60,14 +61,14 @@ class GraphBuilder(Recording):
         self.leader = Leader()
         self.changes = Changes()
         self._trace: str | Callable[[], str] | None = None
-        #: Torch's state where the graph begins.
         self.begun = global_state.current()
-        self.symbol_nodes = SymbolNodes(self.graph, self.operations, self.record)
+        self.symbol_nodes = SymbolNodes(self.graph, self.outer, self.record)
         self.world = FakeWorld(symbols)
         #: Is there an operation that may raise inside a ``try``?
         self.tried = False
         #: If gradients are exchanged with other processes: after how many bytes (`buckets`).
         self.bucket_limits: tuple[int, ...] = ()
+        self._finished = False
         #: Is a result tested, and the program run again as plain Python if it is not as expected?
         self.checked = False
 
@@ -120,7 +121,7 @@ class GraphBuilder(Recording):
             unique = f"{name}_{number}"
         self.modules[unique] = module
         node = self.graph.create_node("get_attr", unique, (), {})
-        return self._add(node, module, self.recorded).node
+        return self._add(node, module, self.sequence).node
 
     def call_function(
         self, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -204,6 +205,29 @@ class GraphBuilder(Recording):
         self.changes.note()
         return operation.node
 
+    def call_composite(
+        self, template: Template, given: dict[_Node, _Node], new: list[_Node], trace: Any,
+        results: list[Example],
+    ) -> Composite:  # fmt: skip
+        """Record a repeated call as one operation, see `Composite`; ``results``: what it gives."""
+        args = tuple([given[node] for node in template.inputs])
+        single = len(results) == 1
+        example = results[0] if single else tuple(results)
+        names = template.name_in(self.graph)
+        operation = self._create("call_function", template, args, {}, example)
+        operation.called, operation.raises = True, template.raises
+        node, nodes = operation.node, [operation.node]
+        if not single:
+            with unnamed(self.graph):
+                nodes = [self.unpack(node, example, i)[0] for i in range(len(results))]
+        for one, then in zip(nodes, template.outputs, strict=True):
+            rename(one, names[template.position[then]])
+        outputs = dict(zip(template.outputs, nodes, strict=True))
+        made = Composite(template, node, given, new, outputs, trace, global_state.current(), names)
+        self.composites[node] = made
+        self.changes.note()
+        return made
+
     def unpack(self, node: _Node, example: Any, index: Any) -> tuple[_Node, Any]:
         """Record ``node[index]`` for an operation that returned a sequence or a dict."""
         item = example[index]
@@ -283,7 +307,7 @@ class GraphBuilder(Recording):
 
     def _example_of(self, arg: Any) -> Any:
         if type(arg) is _Node:
-            return self.operations[arg].example
+            return self.outer[arg].example
         if isinstance(arg, _CONSTANTS):
             return arg
         if isinstance(arg, torch.Tensor):
@@ -306,10 +330,10 @@ class GraphBuilder(Recording):
         trace = self._trace or self.leader.stack_trace()
         if trace is not None:
             node.meta["stack_trace"] = trace
-        return self._add(node, example, self.recorded)
+        return self._add(node, example, self.sequence)
 
     def _add(self, node: _Node, example: Any, among: list[Operation]) -> Operation:
-        operation = self.operations[node] = Operation(node, example)
+        operation = self.outer[node] = Operation(node, example)
         among.append(operation)
         return operation
 
@@ -323,15 +347,18 @@ class GraphBuilder(Recording):
         backward.
         """
         live: set[_Node] = set()
-        lasting = [one.node for one in self.recorded if one.effect and not one.random]
+        lasting = [one.node for one in self.sequence if one.effect and not one.random]
         stack = [*outputs, *lasting]
         while stack:
             node = stack.pop()
             if node not in live:
                 live.add(node)
                 stack.extend(node.all_input_nodes)
+        if not live.issuperset(self.composites):
+            self.flatten()
+            return self.unused_effects(outputs)
         unused = []
-        for operation in list(self.recorded):
+        for operation in list(self.sequence):
             node = operation.node
             if node in live or operation.aside or operation.transform is not None:
                 continue
@@ -370,6 +397,9 @@ class GraphBuilder(Recording):
         wanted = {node.target for node in nodes if node.op == "get_attr"}
         root = {name: value for name, value in self.modules.items() if name in wanted}
         module = LazyGraphModule(root, self.graph, "GraphModule")
+        if self.composites:
+            expand_with(module, self.flatten, self.composites)
+        self._finished = True
         if self.exchanges:
             module.meta[EXCHANGES] = True
         if self.exchanges or self.draws_random or self.mutated_inputs:
@@ -386,6 +416,17 @@ class GraphBuilder(Recording):
                 remember_inputs(module, symbols, born)
             examples = [symbols.example(name) for name in self.used_symbols] + examples
         return module, examples
+
+    def flatten(self) -> None:
+        waiting = {*self.composites}
+        super().flatten()
+        if not (waiting and self._finished):
+            return
+        for node in [node for one in waiting for node in reversed(self.expanded[one])]:
+            if node.users or self.outer[node].called:
+                self._give_meta(node)
+            else:
+                self.graph.erase_node(node)
 
     def _shape_of_input(self, index: int) -> TensorMeta | Composition:
         example: Example = self.placeholders[index].example
@@ -405,7 +446,7 @@ class GraphBuilder(Recording):
     def _remove_unused(self) -> None:
         """Erase what no operation of the program made (nested graphs, inputs, items of results,
         arithmetic with sizes) and what was set aside, where nothing uses it."""
-        for one in reversed(self.recorded):
+        for one in reversed(self.sequence):
             if not one.node.users and (one.aside or not (one.called or one.effect)):
                 self.graph.erase_node(one.node)
         kept = set(self.graph.nodes)

@@ -24,6 +24,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from ..exc import GraphBreak
+from .lazy import called_nodes
 
 if TYPE_CHECKING:
     from ..bytecode.model import Place
@@ -122,7 +123,7 @@ def failing_node(
     while trace is not None and code is not None and lines and start is not None:
         if trace.tb_frame.f_code is code:
             index = lines.get(trace.tb_lineno - start)
-            nodes = list(module.graph.nodes)
+            nodes = called_nodes(module)
             known = index is not None and index < len(nodes)
             return (nodes[index], trace) if known else (None, None)
         trace = trace.tb_next

@@ -16,6 +16,7 @@ import torch.fx
 from torch.fx.node import map_aggregate
 
 from .builder import GraphBuilder
+from .composites import Template
 from .leader import Leader
 from .metadata import Example, TensorMeta
 from .operation import Operation
@@ -71,6 +72,24 @@ class Repeat:
             return self._run(placed, standing)
         finally:
             self.into.leader = leader
+
+    def run_as_one(
+        self, template: Template, placed: Callable[[_Node], _Node], trace: Callable[[Any], Any]
+    ) -> list[_Node]:
+        """Record all operations as one. Returns its nodes."""
+        new = []
+        for one in self.recorded.placeholders:
+            if one.node not in self.nodes:
+                count = len(self.into.outer)
+                here = placed(one.node)
+                if len(self.into.outer) > count:
+                    new.append(here)
+                self.give(one.node, here)
+        results = [self._again(self.recorded.example(node)) for node in template.outputs]
+        given = {one.node: self.nodes[one.node] for one in self.recorded.placeholders}
+        made = self.into.call_composite(template, given, new, trace, results)
+        self.nodes.update(made.outputs)
+        return list(dict.fromkeys([made.node, *made.outputs.values()]))
 
     def _run(self, placed: Callable[[_Node], _Node], standing: _Standing) -> list[_Node]:
         made = []

@@ -32,7 +32,8 @@ Reached = Sequence[frozenset[int]]
 
 def reached_inputs(builder: GraphBuilder) -> Reached | None:
     """What each output's gradient reaches; None when all that have a gradient reach the same."""
-    if len(builder.outputs) < 2:
+    results = [builder.operation(node) for node in builder.outputs]
+    if len(results) < 2 or not any(one.differentiable for one in results):
         return None
     inputs = [builder.placeholders[index].node for index in builder.used_inputs]
     nodes = [operation.node for operation in builder.recorded]
@@ -53,7 +54,7 @@ def unreached_inputs(builder: GraphBuilder) -> tuple[int, ...]:
     changed = set(builder.mutated_inputs) - leaves
     written = {at for at, index in enumerate(builder.used_inputs) if index in changed}
     results = [*builder.outputs, *[inputs[i].node for i in written]]
-    operations = [builder.operations[node] for node in results]
+    operations = [builder.operation(node) for node in results]
     if builder.differentiated or not any(one.differentiable for one in operations):
         return ()
     starts = {one.node: {i} for i, one in enumerate(inputs) if one.differentiable}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import types
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,11 +17,13 @@ from typing import Any
 import torch
 import torch.fx._lazy_graph_module as fx_lazy
 from torch.fx.graph import PythonCode
-from torch.fx.graph_module import GraphModule
+from torch.fx.graph_module import GraphModule, _forward_from_src
 
 from framejit.forks import Lock
 
 from ..report.printouts import graph_table
+
+_expanding = Lock()
 
 
 class _CompileOnAccess:
@@ -32,7 +35,7 @@ class _CompileOnAccess:
             instance = owner.__dict__.get("_only_instance", lambda: None)()
         if instance is None:
             return _forward_of_class
-        instance.real_recompile()
+        _compile_for_calls(instance)
         return getattr(owner if of_class else instance, "forward")  # noqa: B009 (compiled now)
 
 
@@ -46,12 +49,40 @@ def _forward_of_class(self: Any, *args: Any, **kwargs: Any) -> Any:
 _sources: dict[str, weakref.ref[Any]] = {}
 
 
+def _remember_source(code: types.CodeType) -> None:
+    name = code.co_filename
+    _sources[name] = weakref.ref(code, lambda _: _forget_source(name))
+
+
 def _forget_source(filename: str) -> None:
     """Drop what fx keeps for tracebacks through code that is gone; fx itself keeps it for good."""
     _sources.pop(filename, None)
     loader = getattr(torch.fx.graph_module, "_loader", None)
     if loader is not None and loader.eval_cache.pop(filename, None) is not None:
         linecache.cache.pop(filename, None)
+
+
+class _ExpandOnAccess:
+    """The graph of a module; where a node stands for a call of several operations, these are put in
+    its place before anybody sees it."""
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        own = instance.__dict__
+        if "_expand" in own:
+            with _expanding:
+                if "_expand" in own:
+                    own["_expand"]()
+                    for name in ("_expand", "_calls"):
+                        own.pop(name, None)
+        try:
+            return own["_graph"]
+        except KeyError:
+            raise AttributeError("_graph") from None
+
+    def __set__(self, instance: Any, graph: torch.fx.Graph) -> None:
+        instance.__dict__["_graph"] = graph
 
 
 class LazyGraphModule(fx_lazy._LazyGraphModule):
@@ -62,6 +93,7 @@ class LazyGraphModule(fx_lazy._LazyGraphModule):
     """
 
     real_recompiles = 0
+    _graph = _ExpandOnAccess()
     #: torch.jit.script would compile the other properties, too.
     __jit_unused_properties__ = ["code", *GraphModule.__jit_unused_properties__]
 
@@ -75,19 +107,23 @@ class LazyGraphModule(fx_lazy._LazyGraphModule):
 
     def recompile(self) -> None:  # type: ignore[override]
         """Mark the code as out of date. It is generated when it is needed."""
-        cls = type(self)
-        if "forward" in cls.__dict__ and "_code" in self.__dict__:
+        cls, own = type(self), self.__dict__
+        of_calls = own.pop("_called_nodes", None) is not None
+        if "forward" in cls.__dict__ and ("_code" in own or of_calls):
             del cls.forward
-        self.__dict__.pop("_code", None)
+        own.pop("_code", None)
 
     def _real_recompile(self) -> PythonCode:
         """Generate and compile the code now."""
         LazyGraphModule.real_recompiles += 1
         made = GraphModule.recompile(self)
-        code = type(self).forward.__code__  # type: ignore[attr-defined]
-        name = code.co_filename
-        _sources[name] = weakref.ref(code, lambda _: _forget_source(name))
+        self.__dict__.pop("_called_nodes", None)
+        _remember_source(type(self).forward.__code__)  # type: ignore[attr-defined]
         return made
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        self.graph  # noqa: B018 (what is copied is its content)
+        return super().__deepcopy__(memo)
 
     def _needs_recompile(self) -> bool:  # type: ignore[override]
         return "_code" not in self.__dict__ or "forward" not in type(self).__dict__
@@ -123,6 +159,73 @@ def lazy_graph_modules() -> Iterator[None]:
             _open_blocks -= 1
             if not _open_blocks:
                 GraphModule.__new__ = _new_module  # type: ignore[method-assign]
+
+
+def expand_with(module: LazyGraphModule, expand: Callable[[], None], calls: dict[Any, Any]) -> None:
+    """Nodes of the graph stand for calls of several operations (`Composite`), in whose place
+    ``expand`` puts these as soon as somebody asks for the graph. ``calls``: what each stands for,
+    for as long as it does."""
+    module.__dict__["_expand"], module.__dict__["_calls"] = expand, calls
+
+
+def outer_graph(module: GraphModule) -> torch.fx.Graph:
+    """The graph as it is: calls of several operations may be one node."""
+    graph: torch.fx.Graph = module.__dict__["_graph"]
+    return graph
+
+
+def _calls_in(module: GraphModule) -> dict[Any, Any]:
+    """The nodes of `outer_graph` that are calls of several operations."""
+    calls: dict[Any, Any] = module.__dict__.get("_calls") or {}
+    return calls
+
+
+def targets_in(module: GraphModule) -> set[Any]:
+    """What a graph calls."""
+    targets = {node.target for node in outer_graph(module).nodes}
+    return targets.union(*[template.targets for template in _templates(module)])
+
+
+def operation_count(module: GraphModule) -> int:
+    """How many operations a graph has."""
+    outer = sum(node.op.startswith("call") for node in outer_graph(module).nodes)
+    return outer + sum(template.count - template.width for template in _templates(module))
+
+
+def _templates(module: GraphModule) -> list[Any]:
+    return [call.template for call in _calls_in(module).values()]
+
+
+def _compile_for_calls(module: LazyGraphModule) -> None:
+    """Compile what runs when the module is called, if that is out of date; calls of several
+    operations are calls there, too."""
+    with _expanding:
+        calls = _calls_in(module)
+        if not calls or "_code" in module.__dict__:
+            module.real_recompile()
+            return
+        LazyGraphModule.real_recompiles += 1
+        graph = outer_graph(module)
+        for node, call in calls.items():
+            node.target = call.template.function
+        made = graph.python_code("self")
+        function = _forward_from_src(made.src, made.globals, {})
+        setattr(type(module), "forward", function)  # noqa: B010 (of a class of its own)
+        module._lineno_map, module._prologue_start = made._lineno_map, made._prologue_start
+        module.__dict__["_called_nodes"] = list(graph.nodes)
+        _remember_source(function.__code__)
+
+
+def called_nodes(module: GraphModule) -> list[torch.fx.Node]:
+    """The nodes of the graph as its code has them."""
+    nodes = module.__dict__.get("_called_nodes")
+    return list(module.graph.nodes) if nodes is None else nodes
+
+
+def is_as_recorded(compiled: Any, module: GraphModule) -> bool:
+    """Is what a backend returned for a graph the graph itself?"""
+    own = getattr(compiled, "__self__", None) is module
+    return compiled is module or (own and compiled.__name__ == "forward")
 
 
 class CapturedGraph(torch.fx.Graph):

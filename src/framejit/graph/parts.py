@@ -21,6 +21,7 @@ from .builder import GraphBuilder
 from .differentiation import ancestors, used_up
 from .global_state import set_determinism
 from .gradients import changed_by, owners, reached_within
+from .lazy import outer_graph
 from .metadata import Example
 from .nested import open_hooks
 from .observer import memory_of
@@ -57,11 +58,13 @@ class Part(NamedTuple):
 def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> list[Part] | None:
     """The parts of a finished graph; None if there is one, an empty list if AOTAutograd cannot have
     any of it."""
+    if any(outer_graph(module).find_nodes(op="call_function", target=t) for t in _ASKED_BY_KERNELS):
+        return []
+    if builder.only_computes:
+        return None
     if builder.mutated_inputs and (_inseparable(builder) or _leaves_inputs(builder, module)):
         return []
     if _overwrites_lists(builder) or _returns_pending(builder):
-        return []
-    if any(module.graph.find_nodes(op="call_function", target=t) for t in _ASKED_BY_KERNELS):
         return []
     several = len(builder.outputs) > 1
     results, switches = set(builder.outputs), _switches(module)

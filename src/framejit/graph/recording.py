@@ -13,6 +13,9 @@ from typing import Any
 import torch
 import torch.fx
 
+from .composites import Composite, computes, expand
+from .fakes import FakeWorld
+from .global_state import GlobalState
 from .lazy import CapturedGraph
 from .metadata import Example, memory_of_all
 from .operation import Operation
@@ -25,12 +28,22 @@ _Node = torch.fx.Node
 class Recording:
     """The operations of one graph, and questions about them."""
 
+    world: FakeWorld
+    #: Torch's state where the graph begins.
+    begun: GlobalState
+
     def __init__(self) -> None:
         self.graph = CapturedGraph()
-        #: What is known of every node, in the order in which they were made.
-        self.operations: dict[_Node, Operation] = {}
+        #: What is known of every node, in the order in which they were made; a repeated call may be
+        #: one of them.
+        self.outer: dict[_Node, Operation] = {}
         #: Those that are no inputs, in order.
-        self.recorded: list[Operation] = []
+        self.sequence: list[Operation] = []
+        #: The nodes that stand for a repeated call; what was put in the place of such nodes, and
+        #: how often somebody has looked inside.
+        self.composites: dict[_Node, Composite] = {}
+        self.expanded: dict[_Node, list[_Node]] = {}
+        self.looked_inside = 0
         #: The placeholders of tensors in order, and the real tensors.
         self.placeholders: list[Operation] = []
         self.inputs: list[torch.Tensor] = []
@@ -48,19 +61,63 @@ class Recording:
         self.new_leaves: set[_Node] = set()
 
     @property
+    def operations(self) -> dict[_Node, Operation]:
+        """What is known of every node, in the order in which they were made. Asking for all of them
+        puts operations in the place of repeated calls; `operation` does not."""
+        self.flatten()
+        return self.outer
+
+    @property
+    def recorded(self) -> list[Operation]:
+        """Those of `operations` that are no inputs, in order."""
+        self.flatten()
+        return self.sequence
+
+    def operation(self, node: _Node) -> Operation:
+        """What is known of a node."""
+        return self.outer[node]
+
+    def flatten(self) -> None:
+        """Put operations in the place of repeated calls."""
+        if self.composites:
+            composites = dict(self.composites)
+            self.composites.clear()
+            self.looked_inside += 1
+            self.expanded.update(expand(self, composites))
+
+    def since(self, last: Operation | None) -> list[Operation]:
+        """What was recorded after an operation."""
+        found: list[Operation] = []
+        for operation in reversed(self.sequence):
+            if operation is last:
+                break
+            found.append(operation)
+        return found[::-1]
+
+    @property
+    def only_computes(self) -> bool:
+        """Do the operations nothing but compute tensors, without a history?"""
+        acts = self.writers or self.differentiated or self.new_leaves or self.modules
+        gradients = self.begun.grad
+        return not acts and all(computes(one, gradients) for one in self.sequence)
+
+    @property
     def op_count(self) -> int:
         """How many operations were recorded (inputs and nested graphs are none)."""
-        return len(self.recorded) - len(self.modules)
+        inside = sum(
+            one.template.recorded_count - one.template.width for one in self.composites.values()
+        )
+        return len(self.sequence) - len(self.modules) + inside
 
     @property
     def draws_random(self) -> bool:
         """Whether running the graph advances a random number generator."""
-        return any(operation.random for operation in self.recorded)
+        return any(operation.random for operation in self.sequence)
 
     @property
     def exchanges(self) -> bool:
         """Whether running the graph exchanges data with other processes: it cannot run twice."""
-        return any(operation.exchanges for operation in self.recorded)
+        return any(operation.exchanges for operation in self.sequence)
 
     @property
     def mutated_inputs(self) -> list[int]:
@@ -77,16 +134,16 @@ class Recording:
         ``before``: what each setter and what it selects have found at the start; what is still in
         force at the end is set again after the graph, if there is an operation or not."""
         now, pending = dict(before), {}
-        computes = False
-        for one in self.recorded:
+        computing = False
+        for one in self.sequence:
             key = next((k for k in before if one.sets_state and _sets(one, k)), None)
             if key is not None:
                 one.sets_state, one.aside = False, True
                 pending[key] = one
             elif one.node.op.startswith("call") and not self._takes_a_part(one.node):
-                computes = True
+                computing = True
                 _settle(pending, now)
-        if computes:
+        if computing:
             _settle(pending, now)
 
     def _takes_a_part(self, node: _Node) -> bool:
@@ -127,7 +184,7 @@ class Recording:
 
     def may_raise(self) -> bool:
         """Whether the finished graph has operations that raise for some data."""
-        raising = [one.node for one in self.recorded if one.raises]
+        raising = [one.node for one in self.sequence if one.raises]
         return bool(raising) and not set(self.graph.nodes).isdisjoint(raising)
 
     def arguments_among(self, indices: Container[int]) -> list[int]:
@@ -145,7 +202,7 @@ class Recording:
     def first_effect(self) -> _Node | None:
         """The first node that writes to an input, draws random numbers or exchanges data."""
         inputs = {id(one.example) for one in self.placeholders}
-        for operation in self.recorded:
+        for operation in self.sequence:
             once = operation.random or operation.exchanges
             if once or not inputs.isdisjoint(operation.written):
                 return operation.node
@@ -153,7 +210,7 @@ class Recording:
 
     def example(self, node: _Node) -> Any:
         """What is known of a node's value now: an `Example`, a container of them, a constant."""
-        return self.operations[node].example
+        return self.outer[node].example
 
     def fake(self, node: _Node) -> Any:
         """The node's value with fake tensors in place of examples."""
@@ -161,17 +218,17 @@ class Recording:
 
     def replace_module(self, node: _Node, module: torch.nn.Module) -> None:
         """A nested graph that was not known yet when its node was made."""
-        self.modules[str(node.target)] = self.operations[node].example = module
+        self.modules[str(node.target)] = self.outer[node].example = module
 
     def origin(self, node: _Node) -> _Node:
         """The first node whose value is this very tensor: operations may return an operand, such as
         a copy that is not needed, or what is given as ``out=``."""
         example = self.example(node)
-        return next(one.node for one in self.operations.values() if one.example is example)
+        return next(one.node for one in self.outer.values() if one.example is example)
 
     def share(self, node: _Node, others: Iterable[_Node]) -> bool:
         """May a tensor share memory with one of the others? Numbers do not."""
-        memory = self.operations[node].memory
+        memory = self.outer[node].memory
         return any(id(self.example(other)) in memory for other in others)
 
     def has_views(self, tensors: Iterable[_Node]) -> bool:

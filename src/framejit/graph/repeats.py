@@ -62,11 +62,11 @@ _ABSOLUTE = ("as_strided", "as_strided_")
 
 
 class Repeat(NamedTuple):
-    """Calls of one function that are expected to have recorded the same: per call the names of
-    its nodes, in order."""
+    """Calls of one function that are expected to have recorded the same: per call its nodes, in
+    order."""
 
     name: str
-    calls: list[list[str]]
+    calls: list[list[_Node]]
     #: Did the user say that the calls repeat?
     marked: bool = False
 
@@ -107,14 +107,15 @@ def find_regions(
 ) -> list[Region]:
     """The regions of a finished graph; of repeats inside of each other those that spare most.
     Without ``everywhere`` only where that pays."""
-    by_name = {node.name: node for node in module.graph.nodes}
+    there = dict.fromkeys(module.graph.nodes)
     reader = _Reader(builder, module)
     groups: list[_Group] = []
     for repeat in repeats:
         alike: dict[Any, list[_Call]] = {}
         least = LEAST_OPERATIONS_MARKED if repeat.marked else LEAST_OPERATIONS
-        for names in repeat.calls:
-            nodes = [by_name[name] for name in names if name in by_name]
+        for call in repeat.calls:
+            parts = [part for node in call for part in builder.expanded.get(node, [node])]
+            nodes = [node for node in dict.fromkeys(parts) if node in there]
             if sum(node.target is not operator.getitem for node in nodes) < least:
                 continue
             found = reader.read(nodes)

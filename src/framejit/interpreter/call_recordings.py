@@ -21,6 +21,7 @@ from framejit.classes import is_known_by_identity
 from framejit.directives import is_region
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
+from framejit.graph.composites import template_of
 from framejit.graph.fragment import can_be_repeated
 from framejit.graph.global_state import current
 from framejit.graph.operation import Operation
@@ -30,7 +31,7 @@ from framejit.interpreter.call_arguments import Arguments, Copies, Undescribed
 from framejit.interpreter.frame import Frame
 from framejit.interpreter.grafting import Facts, Spoiled
 from framejit.interpreter.outcomes import Restart, Returned
-from framejit.interpreter.repeating import Repetition, Unreturnable, returned
+from framejit.interpreter.repeating import Repetition, Unreturnable, computed_nodes, returned
 from framejit.values.core.base import CallRequest, Unmaterialisable, Value
 from framejit.values.core.space import Space
 from framejit.values.object_space import ObjectSpace
@@ -40,6 +41,8 @@ _FEWEST_STEPS = 60
 #: A call is recorded where repeating it is expected to spare so many instructions: that is what
 #: recording costs, beyond inlining, and more.
 _PRICE = 1000
+#: So often somebody may look inside of calls that are one operation each, before they are none.
+_MOST_LOOKS = 3
 #: So many different recordings of calls with like arguments are made.
 _MOST_ALIKE = 8
 
@@ -56,6 +59,8 @@ class CallRecording:
         self.value = value
         self.state = native.GlobalState()
         self.facts = Facts(space, set(returned(value, set(copies.values))))
+        #: If it can be one operation where it is repeated.
+        self.template = template_of(space.builder, computed_nodes(value, set(copies.values)))
         #: Was an operation recorded where a ``try`` or ``with`` of its own meets its errors?
         self.covered: bool = space.running.covered  # type: ignore[attr-defined]
 
@@ -106,11 +111,11 @@ class _About(NamedTuple):
 
 class _Inlined(NamedTuple):
     """A call that is inlined: of what kind it is, more if what it computes may become a region, and
-    how many operations there were before it."""
+    the last operation before it."""
 
     kind: Any
     about: _About | None
-    recorded: int
+    last: Operation | None
 
 
 class Recordings:
@@ -157,26 +162,29 @@ class Recordings:
         }  # fmt: skip
         return [
             Repeat(
-                about.name, [[node.name for node in nodes] for nodes in calls],
+                about.name, calls,
                 about.marked or any(not marked.isdisjoint(nodes) for nodes in calls),
             )
             for about, calls in self._calls.items() if len(calls) > 1
         ]  # fmt: skip
 
-    def entered(self, frame: Frame, request: CallRequest, caller: Frame, recorded: int) -> None:
-        """A call is inlined, after so many operations."""
+    def entered(
+        self, frame: Frame, request: CallRequest, caller: Frame, builder: GraphBuilder
+    ) -> None:
+        """A call is inlined, after what is in the graph."""
         subject = _subject(request)
         frame.subject = subject or caller.subject
         kind_of = _kind_of(request)
         if subject is not caller.subject or subject is None or self._kinds[kind_of].marked:
-            frame.kind = _Inlined(kind_of, self._about, recorded)
+            sequence = builder.sequence
+            frame.kind = _Inlined(kind_of, self._about, sequence[-1] if sequence else None)
 
-    def left(self, frame: Frame, steps: int, recorded: list[Operation]) -> None:
-        """It has returned, after so many instructions and with these operations in the graph."""
+    def left(self, frame: Frame, steps: int, builder: GraphBuilder) -> None:
+        """It has returned, after so many instructions and with operations in the graph."""
         kind = self._kinds[frame.kind.kind]
         kind.steps = max(kind.steps, steps)
         if frame.kind.about is not None:
-            nodes = [operation.node for operation in recorded[frame.kind.recorded :]]
+            nodes = [operation.node for operation in builder.since(frame.kind.last)]
             self._note_call(frame.kind.about, nodes)
 
     def _note_call(self, about: _About, nodes: list[Any]) -> None:
@@ -310,7 +318,10 @@ class Recordings:
         try:
             graft = recording.facts.graft(vm.space, arguments, objects)
             again = Repetition(vm.space, recording.space, recording.copies, arguments, graft)
-            self._note_call(about, again.operations(vm.trace_of_call()))
+            template = recording.template
+            if vm.space.task.alone or vm.space.builder.looked_inside >= _MOST_LOOKS:
+                template = None
+            self._note_call(about, again.operations(vm.trace_of_call(), template))
         except Spoiled as problem:  # half of it is done
             raise Restart(vm.root_step, GraphBreak("FJ0161", str(problem)))
         vm.repeated(recording.covered)

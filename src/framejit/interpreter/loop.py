@@ -153,7 +153,7 @@ class Interpreter(Attempts):
             caller.stack.append(instead)
             return
         self.frame = self._frame_of(request)
-        recordings.entered(self.frame, request, caller, len(self.space.builder.recorded))
+        recordings.entered(self.frame, request, caller, self.space.builder)
 
     def _frame_of(self, request: CallRequest) -> Frame:
         """The frame of a call, one level deeper."""
@@ -561,7 +561,7 @@ class Interpreter(Attempts):
         frame.left = True
         if frame.kind is not None and self.recordings is not None:
             steps = self.steps - frame.first_step
-            self.recordings.left(frame, steps, self.space.builder.recorded)
+            self.recordings.left(frame, steps, self.space.builder)
         if frame is self.base:
             return Returned(value)
         assert frame.parent is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from framejit.graph.composites import Template
 from framejit.graph.fragment import Differs, Repeat
 from framejit.interpreter.call_arguments import Arguments, Copies
 from framejit.interpreter.grafting import Graft, Spoiled
@@ -52,6 +53,22 @@ def returned(value: Value, given: set[Value]) -> Iterator[Source]:
         raise Unreturnable
 
 
+def computed_nodes(value: Value, given: set[Value]) -> list[Any]:
+    """The nodes of the computed tensors that a call returned."""
+    value = _plain(value)
+    if value in given or value.source is not None:
+        return []
+    if isinstance(value, TensorValue):
+        return [value.node]
+    parts: list[Value] = []
+    if type(value) in (ListValue, TupleValue):
+        parts = list(value.items)  # type: ignore[attr-defined]
+    elif type(value) is DictValue:
+        parts = [item for _, item in value.pairs.values()]
+    found = [node for part in parts for node in computed_nodes(part, given)]
+    return list(dict.fromkeys(found))
+
+
 def _plain(value: Value) -> Value:
     """The value that is known by now, if somebody has looked at it."""
     return value.value if type(value) is LazyValue and value.value is not None else value
@@ -71,8 +88,9 @@ class Repetition:
         self._made: dict[Value, Value] = dict(zip(copies.values, arguments.places, strict=True))
         self._nodes: dict[Any, Any] = {}
 
-    def operations(self, trace: Any) -> list[Any]:
-        """Record the operations; ``trace(inner)`` is the stack trace of one. Returns the nodes."""
+    def operations(self, trace: Any, template: Template | None) -> list[Any]:
+        """Record the operations, or a ``template`` as one; ``trace(inner)`` is the stack trace of
+        one. Returns the nodes."""
         space, recorded = self._space, self._recorded
         again = Repeat(space.builder, recorded.builder)
         inputs = {value.node: value for value in recorded.graph_inputs}
@@ -88,7 +106,10 @@ class Repetition:
                 there, here = self._copies.values[number], self._arguments.places[number]
                 assert isinstance(there, TensorValue) and isinstance(here, TensorValue)
                 again.give(there.node, here.proxy(space))
-            made = again.run(placed, trace)
+            if template is not None:
+                made = again.run_as_one(template, placed, trace)
+            else:
+                made = again.run(placed, trace)
         except Differs:
             raise Spoiled("an operation is not what it was") from None
         self._nodes = again.nodes

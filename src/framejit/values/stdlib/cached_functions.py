@@ -301,12 +301,12 @@ class CachedFunctionValue(Declared):
             if has_changed(space, made.space):
                 raise self._break("runs after the program has changed what it may read")
         builder, effects = space.builder, space.effects
-        before = effects.count, builder.draws_random, len(builder.recorded)
+        before = effects.count, builder.draws_random, len(builder.sequence)
         numbers = [one for value in (*args, *kwargs.values()) for one in numbers_in(value)]
         found = self._inside(space, args, kwargs)
         if any(map(is_fixed, numbers)) and not space.task.whole:  # for each number a graph
             raise self._break("does not compute with a number that varies, but looks at it")
-        if before != (effects.count, builder.draws_random, len(builder.recorded)):
+        if before != (effects.count, builder.draws_random, len(builder.sequence)):
             raise self._break("runs, and does more than compute")
         given = [part for value in (*args, *kwargs.values()) for part in containers_in(value)]
         if not can_be_checked(found) or any(part in given for part in containers_in(found)):

@@ -33,13 +33,13 @@ def guard_told(space: Space, tensor: TensorValue, now: Any) -> list[Value]:
     """Guard what the tensor tells of itself; ``now``: its answer. Returns the containers and
     objects in it that the program may change."""
     over, effects = space.torch_function, space.effects
-    state, before = over.state, (effects.writes, len(effects.changed), len(space.builder.recorded))
+    state, before = over.state, (effects.writes, len(effects.changed), len(space.builder.sequence))
     over.state = WITHOUT_CLASSES if state == ENABLED else state
     try:
         told = space.running.attempt(lambda: _traced(space, tensor))
     finally:
         over.state = state
-    if (effects.writes, len(effects.changed), len(space.builder.recorded)) != before:
+    if (effects.writes, len(effects.changed), len(space.builder.sequence)) != before:
         raise GraphBreak("FJ0113", f"__tensor_flatten__() of a {tensor.describe()} has effects")
     found: list[Value] = []
     if told is None or not _settle(space, told, found, 0):
