@@ -34,8 +34,8 @@ class Source:
     """
 
     __slots__ = (
-        "accessor", "base", "captured", "children", "fact_keys", "facts", "key", "label", "layers",
-        "read",
+        "_name", "accessor", "base", "captured", "children", "fact_keys", "facts", "key", "label",
+        "layers", "read",
     )  # fmt: skip
 
     def __init__(self, base: Source | None, accessor: str, key: Any, label: str = "") -> None:
@@ -51,6 +51,7 @@ class Source:
         self.layers: Container[int] = ()
         #: Was it found to be there, whatever it is?
         self.read = False
+        self._name: str | None = None
 
     def child(self, accessor: str, key: Any = None) -> Source:
         """The source reached from this one; made once per path."""
@@ -109,6 +110,11 @@ class Source:
         Globals of the compiled function are ``G['scale']``, those of another module, builtins
         included, are ``G[torch.nn.functional].linear``.
         """
+        if self._name is None:
+            self._name = self._spelled()
+        return self._name
+
+    def _spelled(self) -> str:
         base = self.base
         if base is None:
             return self.label

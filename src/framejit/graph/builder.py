@@ -223,7 +223,7 @@ class GraphBuilder(Recording):
         for one, then in zip(nodes, template.outputs, strict=True):
             rename(one, names[template.position[then]])
         outputs = dict(zip(template.outputs, nodes, strict=True))
-        made = Composite(template, node, given, new, outputs, trace, global_state.current(), names)
+        made = Composite(template, node, given, new, outputs, trace, names)
         self.composites[node] = made
         self.changes.note()
         return made

@@ -19,11 +19,10 @@ from torch.fx.graph import _Namespace
 from torch.fx.node import map_aggregate
 
 from .fakes import FakeWorld
-from .global_state import GlobalState
 from .lazy import CapturedGraph, LazyGraphModule
 from .metadata import Example, examples_in, join
 from .operation import Operation
-from .propagation import propagate
+from .propagation import like
 from .refusals import may_be_refused
 
 if TYPE_CHECKING:
@@ -50,6 +49,11 @@ class Template:
         #: How many operations a graph has for it; how many nodes it is as one.
         self.width = 1 if len(self.outputs) == 1 else 1 + len(self.outputs)
         self.count = sum(node.op.startswith("call") for node in used)
+        examples = [one for known in recorded.operations.values() for one in known.examples]
+        there = set(map(id, examples))
+        groups = {id(one.group): one.group for one in examples if one.group is not None}
+        #: Which of its tensors may share memory.
+        self.groups = [[one for one in some if id(one) in there] for some in groups.values()]
         spelled = CapturedGraph()._target_to_str
         #: What its operations are named after.
         self.names = [spelled(one.node.target) for one in recorded.recorded]
@@ -153,7 +157,6 @@ class Composite:
     outputs: dict[_Node, _Node]
     #: Makes the stack trace of an operation out of the recorded one.
     trace: Callable[[Any], Any]
-    state: GlobalState
     #: The names of its operations.
     names: list[str]
 
@@ -189,6 +192,8 @@ class Composite:
             nodes[node], cursor = here, here
             made.append(here)
             self._note(builder, one, here, before.get(here), twins)
+        for group in self.template.groups:
+            join([twins[id(member)] for member in group])
         if len(self.outputs) > 1:
             graph.erase_node(self.node)
         return made
@@ -199,24 +204,12 @@ class Composite:
     ) -> None:  # fmt: skip
         """What is known of one of the operations; ``twins``: what corresponds to the examples of
         the recording."""
-        found = None
-        if not one.fresh:
-            found = self._propagated(builder, one, here)
-        example = _twin(builder.world, one.example, found, twins)
+        example = _twin(builder.world, one.example, twins)
         if known is None:
             known = Operation(here, example)
         known.example, known.called, known.fresh = example, one.called, one.fresh
         known.raises = one.raises
         builder.outer[here] = known
-
-    def _propagated(self, builder: Recording, one: Operation, here: _Node) -> Any:
-        args, kwargs = map_aggregate(
-            (here.args, here.kwargs),
-            lambda a: builder.example(a) if isinstance(a, _Node) else a,
-        )  # type: ignore[misc]
-        if not one.called:
-            return args[0][args[1]]
-        return propagate(builder.world, here.target, args, kwargs, self.state)[0]
 
 
 @contextlib.contextmanager
@@ -239,21 +232,16 @@ def _at(nodes: dict[_Node, _Node], part: Any) -> Any:
     return nodes[part] if isinstance(part, _Node) else part
 
 
-def _twin(world: FakeWorld, then: Any, now: Any, twins: dict[int, Example]) -> Any:
-    """The result that corresponds to ``then``; ``now``: the result of the same operation here, if
-    it shares memory with others."""
+def _twin(world: FakeWorld, then: Any, twins: dict[int, Example]) -> Any:
+    """The result here that corresponds to ``then``."""
     if type(then) is Example:
         twin = twins.get(id(then))
         if twin is None:
-            twin = twins[id(then)] = Example(world, then.born) if now is None else now
-        elif now is not None and now is not twin:
-            join([twin, now])
+            twin = twins[id(then)] = Example(world, then.born)
         return twin
     if not isinstance(then, (tuple, list)) or not examples_in(then):
         return then
-    parts = [None] * len(then) if now is None else now
-    items = [_twin(world, one, two, twins) for one, two in zip(then, parts, strict=True)]
-    return type(then)(*items) if hasattr(then, "_fields") else type(then)(items)
+    return like(then, [_twin(world, part, twins) for part in then])
 
 
 def expand(builder: Recording, composites: dict[_Node, Composite]) -> dict[_Node, list[_Node]]:
@@ -268,7 +256,7 @@ def expand(builder: Recording, composites: dict[_Node, Composite]) -> dict[_Node
     for node, operation in before.items():
         composite = composites.get(node)
         if composite is not None:
-            with composite.state.applied(), unnamed(builder.graph):
+            with unnamed(builder.graph):
                 parts[node] = composite.expand(builder, before)
             computed.update(id(builder.outer[one]) for one in parts[node])
         elif node not in moved:

@@ -44,7 +44,11 @@ class Step(NamedTuple):
     #: Is nothing of the kind to be thought of? Then the facts are copied, with what tells them
     #: apart.
     is_plain: bool
+    #: Is it an object that was looked at, no tensor, and are the facts about nothing else?
+    is_object: bool
     keys: frozenset[Any]
+    #: How it is reached from its parent.
+    slot: tuple[str, Any]
 
 
 class Facts:
@@ -70,16 +74,23 @@ class Facts:
             if _is_in(noted[0], looked_at)
         }
         by_looking = {noted[0] for noted in self.of_looking}
+        known_as = {other: isinstance(found.get(other), TensorValue) for other in {*first}}  # type: ignore[arg-type]
         self.steps = []
         for i, source in enumerate(order):
             number = space.numbers_asked.get(source)
             related = any(fact.kind in RELATIONS for fact in facts[i])
-            special = related or first[i] is not None or number is not None or source in by_looking
+            asked = related or number is not None
+            if source in by_looking:
+                others = {self.of_looking.get((source, fact.kind)) for fact in facts[i]}
+                asked = asked or not others <= {None, source}
+            looked_at, is_tensor = first[i] is not None, known_as[first[i]]
+            plain = not (asked or looked_at or source in by_looking)
             self.steps.append(
                 Step(
-                    source, parents[i], facts[i], numbers.get(source, -1), first[i] is not None,
-                    isinstance(found.get(first[i]), TensorValue),  # type: ignore[arg-type]
-                    space.facts_before.get(source, 0), number, not special, keys[i],
+                    source, parents[i], facts[i], numbers.get(source, -1), looked_at, is_tensor,
+                    space.facts_before.get(source, 0), number, plain,
+                    looked_at and not (asked or is_tensor), keys[i],
+                    (source.accessor, source.key),
                 )
             )  # fmt: skip
         self._tensors = [
@@ -157,6 +168,16 @@ def _add(source: Source, fact: Fact) -> None:
     source.add_fact(*fact)
 
 
+def _add_all(source: Source, step: Step) -> None:
+    """Note the facts of a step."""
+    if source.facts:
+        for fact in step.facts:
+            _add(source, fact)
+    elif step.facts:
+        source.facts.extend(step.facts)
+        source.fact_keys.update(step.keys)
+
+
 class Graft:
     """The facts of a recording, noted of the arguments of a call for which they hold.
 
@@ -180,8 +201,12 @@ class Graft:
         others that are noted already."""
         alone = self._space.task.alone
         for step in steps:
-            if step.is_plain and not alone:
+            if alone:
+                self._visit(step)
+            elif step.is_plain:
                 self._copy(step)
+            elif step.is_object:
+                self._copy_of_object(step)
             else:
                 self._visit(step)
         for source, fact in (*self._relations, *relations):
@@ -233,12 +258,24 @@ class Graft:
             return
         place = self.places[source] = self.known[source] = self._place(step)
         place.read = place.read or source.read
-        if place.facts:
-            for fact in step.facts:
+        _add_all(place, step)
+
+    def _copy_of_object(self, step: Step) -> None:
+        """Note facts that are about one object."""
+        source = step.source
+        if source in self.known:
+            return
+        place = self.places[source] = self._place(step)
+        place.read = place.read or source.read
+        known = self.known[source] = self._settle(step, place)
+        if known is place:
+            _add_all(place, step)
+            return
+        for number, fact in enumerate(step.facts):
+            if number < step.before:
                 _add(place, fact)
-        else:
-            place.facts.extend(step.facts)
-            place.fact_keys.update(step.keys)
+            elif not self._is_known(source, fact.kind):
+                _add(known, fact)
 
     def _is_known(self, source: Source, kind: str) -> bool:
         """Was the fact noted when an object was looked at that is known here already?"""
@@ -254,11 +291,12 @@ class Graft:
                 return self._roots[source.key]
             return self._space.const_source(source.key, source.label)
         above = self._facts.steps[step.parent]
-        self._visit(above)
+        if above.source not in self.known:
+            self._visit(above)
         # What classes and modules have is looked up from them, wherever else they are known from.
         raw = above.parent < 0 and above.source.accessor == "const"
         parent = (self.places if raw else self.known)[above.source]
-        return parent.child(source.accessor, source.key)
+        return parent.children.get(step.slot) or parent.child(*step.slot)
 
     def _settle(self, step: Step, place: Source) -> Source:
         """Where an object is known: here from now on, or where it was met before."""
