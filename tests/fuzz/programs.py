@@ -21,6 +21,8 @@ FIRST_PROGRAM_OF_FEATURES = 4_000_000
 FIRST_PROGRAM_OF_OBJECTS = 5_000_000
 #: Seeds from here on call one function many times, with other objects.
 FIRST_PROGRAM_OF_REPEATS = 6_000_000
+#: Seeds from here on do so without gradients.
+FIRST_PROGRAM_OF_COMPUTING_REPEATS = 6_500_000
 #: Seeds from here on compute gradients.
 FIRST_PROGRAM_OF_TRAINING = 7_000_000
 #: Seeds from here on are about memory that tensors share.
@@ -34,7 +36,7 @@ def program_of(seed: int) -> Program:
     if seed >= FIRST_PROGRAM_OF_TRAINING:
         return training_program(seed)
     if seed >= FIRST_PROGRAM_OF_REPEATS:
-        return repeated_program(seed)
+        return repeated_program(seed, seed < FIRST_PROGRAM_OF_COMPUTING_REPEATS)
     if seed >= FIRST_PROGRAM_OF_OBJECTS:
         return state_program(seed, "objects")
     if seed >= FIRST_PROGRAM_OF_FEATURES:

@@ -18,6 +18,7 @@ from programs import (
     FIRST_CHANGED_PROGRAM,
     FIRST_PROGRAM_OF_ALIASES,
     FIRST_PROGRAM_OF_CALLS,
+    FIRST_PROGRAM_OF_COMPUTING_REPEATS,
     FIRST_PROGRAM_OF_FEATURES,
     FIRST_PROGRAM_OF_OBJECTS,
     FIRST_PROGRAM_OF_REPEATS,
@@ -52,7 +53,7 @@ def run_piece(first: int, count: int, mode: str) -> None:
     ("plain", 0, 60), ("plain", FIRST_STATE_PROGRAM, 30), ("cut", FIRST_STATE_PROGRAM + 5000, 10),
     ("plain", FIRST_PROGRAM_OF_CALLS + 220, 30), ("plain", FIRST_PROGRAM_OF_FEATURES, 15),
     ("plain", FIRST_PROGRAM_OF_REPEATS, 10), ("plain", FIRST_PROGRAM_OF_TRAINING, 20),
-    ("plain", FIRST_PROGRAM_OF_ALIASES, 15),
+    ("plain", FIRST_PROGRAM_OF_ALIASES, 15), ("plain", FIRST_PROGRAM_OF_COMPUTING_REPEATS, 15),
 ])  # fmt: skip
 def test_a_few_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -71,6 +72,7 @@ def test_a_few_programs(mode: str, first: int, count: int) -> None:
     ("plain", FIRST_PROGRAM_OF_FEATURES + 30, 30), ("plain", FIRST_PROGRAM_OF_OBJECTS, 120),
     ("again", FIRST_PROGRAM_OF_OBJECTS + 20_000, 40),
     ("plain", FIRST_PROGRAM_OF_REPEATS + 30, 30),
+    ("plain", FIRST_PROGRAM_OF_COMPUTING_REPEATS + 30, 60),
     ("regions", FIRST_PROGRAM_OF_REPEATS, 15),
     ("plain", FIRST_PROGRAM_OF_TRAINING + 30, 60), ("aot", FIRST_WHOLE, 20),
     ("plain", FIRST_PROGRAM_OF_ALIASES + 20, 100),
@@ -91,6 +93,7 @@ def test_some_programs(mode: str, first: int, count: int) -> None:
     *[("plain", FIRST_PROGRAM_OF_OBJECTS + 200 + PIECE * number) for number in range(2)],
     ("again", FIRST_PROGRAM_OF_OBJECTS + 60_000),
     *[("plain", FIRST_PROGRAM_OF_REPEATS + 1000 + PIECE * number) for number in range(5)],
+    *[("plain", FIRST_PROGRAM_OF_COMPUTING_REPEATS + 1000 + PIECE * number) for number in range(2)],
     *[("plain", FIRST_PROGRAM_OF_TRAINING + 1000 + PIECE * number) for number in range(4)],
     *[("plain", FIRST_PROGRAM_OF_ALIASES + 1000 + PIECE * number) for number in range(3)],
     ("aot", FIRST_WHOLE + 1000), ("aot", FIRST_PROGRAM_OF_REPEATS + 10_000),
