@@ -228,6 +228,27 @@ def test_a_call_that_raises():
             assert len(check(Stack(layers).eval(), X).graphs) == len(made.graphs)
 
 
+@pytest.mark.parametrize("row", [0, 9])
+def test_a_call_that_may_raise_in_a_try(row):
+    torch.manual_seed(0)
+    model = Stack([Picking(row if i == 6 else 0) for i in range(8)]).eval()
+
+    def f(x):
+        seen = x + 1
+        try:
+            for layer in model.layers:
+                x = layer(x)
+                seen = x * 2
+        except IndexError:
+            x = x - 1
+        return x, seen
+
+    with torch.no_grad():
+        made = check(f, X)
+        with config.patch(recordings=False):
+            assert len(check(f, X).graphs) == len(made.graphs)
+
+
 def test_a_tensor_that_changes_its_look_after_the_call():
     model = stack(count=8)
 

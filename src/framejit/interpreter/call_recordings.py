@@ -21,7 +21,7 @@ from framejit.classes import is_known_by_identity
 from framejit.directives import is_region
 from framejit.exc import GraphBreak
 from framejit.graph.builder import GraphBuilder
-from framejit.graph.composites import template_of
+from framejit.graph.composites import Template, template_of
 from framejit.graph.fragment import can_be_repeated
 from framejit.graph.global_state import current
 from framejit.graph.operation import Operation
@@ -318,14 +318,21 @@ class Recordings:
         try:
             graft = recording.facts.graft(vm.space, arguments, objects)
             again = Repetition(vm.space, recording.space, recording.copies, arguments, graft)
-            template = recording.template
-            if vm.space.task.alone or vm.space.builder.looked_inside >= _MOST_LOOKS:
-                template = None
+            template = _template(recording, vm.space)
             self._note_call(about, again.operations(vm.trace_of_call(), template))
         except Spoiled as problem:  # half of it is done
             raise Restart(vm.root_step, GraphBreak("FJ0161", str(problem)))
         vm.repeated(recording.covered)
         return again.result(recording.value)
+
+
+def _template(recording: CallRecording, space: Space) -> Template | None:
+    """The recording as one operation, if it can be one where the program is now."""
+    template, builder = recording.template, space.builder
+    if template is None or space.task.alone or builder.looked_inside >= _MOST_LOOKS:
+        return None
+    # Of what may raise in a ``try`` the graph must know.
+    return None if template.raises and builder.leader.in_try() else template
 
 
 def _close(space: Space) -> None:
