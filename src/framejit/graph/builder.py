@@ -18,9 +18,9 @@ import torch.fx
 from torch.fx.node import map_aggregate
 
 from ..exc import GraphBreak
+from ..forks import Lock
 from . import global_state
 from .changes import Changes
-from .composites import Composite, Template, rename, unnamed
 from .fakes import FakeWorld, describe_fake, isolated
 from .lazy import LazyGraphModule, expand_with
 from .leader import Leader
@@ -68,7 +68,6 @@ class GraphBuilder(Recording):
         self.tried = False
         #: If gradients are exchanged with other processes: after how many bytes (`buckets`).
         self.bucket_limits: tuple[int, ...] = ()
-        self._finished = False
         #: Is a result tested, and the program run again as plain Python if it is not as expected?
         self.checked = False
 
@@ -204,29 +203,6 @@ class GraphBuilder(Recording):
         operation.called = operation.fresh = True
         self.changes.note()
         return operation.node
-
-    def call_composite(
-        self, template: Template, given: dict[_Node, _Node], new: list[_Node], trace: Any,
-        results: list[Example],
-    ) -> Composite:  # fmt: skip
-        """Record a repeated call as one operation, see `Composite`; ``results``: what it gives."""
-        args = tuple([given[node] for node in template.inputs])
-        single = len(results) == 1
-        example = results[0] if single else tuple(results)
-        names = template.name_in(self.graph)
-        operation = self._create("call_function", template, args, {}, example)
-        operation.called, operation.raises = True, template.raises
-        node, nodes = operation.node, [operation.node]
-        if not single:
-            with unnamed(self.graph):
-                nodes = [self.unpack(node, example, i)[0] for i in range(len(results))]
-        for one, then in zip(nodes, template.outputs, strict=True):
-            rename(one, names[template.position[then]])
-        outputs = dict(zip(template.outputs, nodes, strict=True))
-        made = Composite(template, node, given, new, outputs, trace, names)
-        self.composites[node] = made
-        self.changes.note()
-        return made
 
     def unpack(self, node: _Node, example: Any, index: Any) -> tuple[_Node, Any]:
         """Record ``node[index]`` for an operation that returned a sequence or a dict."""
@@ -399,7 +375,7 @@ class GraphBuilder(Recording):
         module = LazyGraphModule(root, self.graph, "GraphModule")
         if self.composites:
             expand_with(module, self.flatten, self.composites)
-        self._finished = True
+        self.give_meta = self._give_meta
         if self.exchanges:
             module.meta[EXCHANGES] = True
         if self.exchanges or self.draws_random or self.mutated_inputs:
@@ -416,17 +392,6 @@ class GraphBuilder(Recording):
                 remember_inputs(module, symbols, born)
             examples = [symbols.example(name) for name in self.used_symbols] + examples
         return module, examples
-
-    def flatten(self) -> None:
-        waiting = {*self.composites}
-        super().flatten()
-        if not (waiting and self._finished):
-            return
-        for node in [node for one in waiting for node in reversed(self.expanded[one])]:
-            if node.users or self.outer[node].called:
-                self._give_meta(node)
-            else:
-                self.graph.erase_node(node)
 
     def _shape_of_input(self, index: int) -> TensorMeta | Composition:
         example: Example = self.placeholders[index].example
@@ -483,6 +448,10 @@ class GraphBuilder(Recording):
         self.world.forget_inputs()
 
 
+#: A mode for fake tensors is no two threads' at once.
+_reading = Lock()
+
+
 class _Reader:
     """Makes ``example_value`` when it is read."""
 
@@ -493,6 +462,7 @@ class _Reader:
         self.example = example
 
     def __call__(self) -> Any:
-        for example in examples_in(self.example):
-            self.world.materialize_for_reader(example)
+        with _reading:
+            for example in examples_in(self.example):
+                self.world.materialize_for_reader(example)
         return lower(self.example)

@@ -144,6 +144,27 @@ def _are_new(results: list[Any], given: list[Example]) -> bool:
     return True
 
 
+def call_composite(
+    builder: GraphBuilder, template: Template, given: dict[_Node, _Node], new: list[_Node],
+    trace: Callable[[Any], Any], results: list[Example],
+) -> Composite:  # fmt: skip
+    """Record a repeated call as one operation, see `Composite`; ``results``: what it gives."""
+    args = tuple([given[node] for node in template.inputs])
+    names = template.name_in(builder.graph)
+    whole = results[0] if template.width == 1 else tuple(results)
+    node = builder.record(template, args, whole)
+    operation, nodes = builder.operation(node), [node]
+    operation.called, operation.raises = True, template.raises
+    if template.width > 1:
+        with unnamed(builder.graph):
+            nodes = [builder.unpack(node, whole, i)[0] for i in range(len(results))]
+    for one, then in zip(nodes, template.outputs, strict=True):
+        rename(one, names[template.position[then]])
+    outputs = dict(zip(template.outputs, nodes, strict=True))
+    made = builder.composites[node] = Composite(template, node, given, new, outputs, trace, names)
+    return made
+
+
 @dataclasses.dataclass(slots=True, eq=False)
 class Composite:
     """One repetition: ``node`` stands for the call."""

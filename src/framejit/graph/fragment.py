@@ -16,7 +16,7 @@ import torch.fx
 from torch.fx.node import map_aggregate
 
 from .builder import GraphBuilder
-from .composites import Template
+from .composites import Template, call_composite
 from .leader import Leader
 from .metadata import Example, TensorMeta
 from .operation import Operation
@@ -87,7 +87,7 @@ class Repeat:
                 self.give(one.node, here)
         results = [self._again(self.recorded.example(node)) for node in template.outputs]
         given = {one.node: self.nodes[one.node] for one in self.recorded.placeholders}
-        made = self.into.call_composite(template, given, new, trace, results)
+        made = call_composite(self.into, template, given, new, trace, results)
         self.nodes.update(made.outputs)
         return list(dict.fromkeys([made.node, *made.outputs.values()]))
 

@@ -7,7 +7,7 @@ random numbers, what is known of a node. Next: builder.
 from __future__ import annotations
 
 import operator
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import torch
@@ -44,6 +44,8 @@ class Recording:
         self.composites: dict[_Node, Composite] = {}
         self.expanded: dict[_Node, list[_Node]] = {}
         self.looked_inside = 0
+        #: After `finish`: what gives a node its `meta`.
+        self.give_meta: Callable[[_Node], None] | None = None
         #: The placeholders of tensors in order, and the real tensors.
         self.placeholders: list[Operation] = []
         self.inputs: list[torch.Tensor] = []
@@ -83,7 +85,14 @@ class Recording:
             composites = dict(self.composites)
             self.composites.clear()
             self.looked_inside += 1
-            self.expanded.update(expand(self, composites))
+            parts = expand(self, composites)
+            self.expanded.update(parts)
+            if self.give_meta is not None:
+                for node in [node for nodes in parts.values() for node in reversed(nodes)]:
+                    if node.users or self.outer[node].called:
+                        self.give_meta(node)
+                    else:
+                        self.graph.erase_node(node)
 
     def since(self, last: Operation | None) -> list[Operation]:
         """What was recorded after an operation."""
