@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from framejit.codegen.emit import Emitter, builds, call, emits
@@ -139,7 +139,7 @@ def _property(out: Emitter, value: PropertyValue) -> ast.expr:
 
 
 def write_attributes(
-    out: Emitter, target: ast.expr, owner: Value, attributes: dict[str, Value | None]
+    out: Emitter, target: ast.expr, owner: Value, attributes: Mapping[str, Value | None]
 ) -> None:
     """Write slots, and what is in the ``__dict__`` of ``owner``, as ``object.__setattr__`` does."""
     names = list(attributes)

@@ -35,6 +35,9 @@ class Known:
         self.numbers_asked: dict[Source, Any] = {}
         #: Data that code of classes of tensors may look at: `torch.reach`.
         self.seen_by_classes: dict[type, list[Any]] = {}
+        #: Tensors made of tensors, existing and made here, and what they hold: `shared_state`.
+        self.wrappers: list[Any] = []
+        self.shared: Any = None
         #: Of calls that are captured alone: how many facts a source had when its object was first
         #: looked at, and which facts that look has added: (source, kind) -> the object's source.
         self.facts_before: dict[Source, int] = {}
@@ -57,6 +60,7 @@ class Known:
         self._known.clear()
         self.noted.clear()
         self.seen_by_classes.clear()
+        self.wrappers, self.shared = [], None
         for table in (self.numbers_asked, self.facts_before, self.facts_of_looking):
             table.clear()
         self.running = Running()

@@ -90,6 +90,7 @@ class MadeWrapper(WrapperValue):
         target = Holding(make_wrapper, (self.cls, self.size, self.options, attributes), {})
         self.node, self.example = holding_node(space, target, held)
         join([*[part.example for part in self._parts().values()], self.example])
+        space.wrappers.append(self)
         self.noted = attributes
 
     def _parts(self) -> dict[Any, TensorValue]:

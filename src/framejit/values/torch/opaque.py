@@ -60,8 +60,8 @@ class Held:
         if type(value) in (ListValue, TupleValue):
             parts = [self.template(item) for item in value.items]  # type: ignore[attr-defined]
             return value.python_type()(parts)
-        if type(value) is DictValue and value.cls is dict and value.complete:
-            return {key: self.template(pair[1]) for key, pair in value.pairs.items()}
+        if type(value) is DictValue and value.cls is dict:
+            return {key: self.template(pair[1]) for key, pair in value.items.items()}
         if value.is_constant:
             return value.as_python()
         known = getattr(value, "obj", None)

@@ -172,6 +172,13 @@ def _data_of_classes(space: Space, reach: Reach) -> Iterator[Datum]:
                 yield Datum(source, value, functools.partial(vars(cls).__getitem__, name))
 
 
+def is_in_reach(cls: type, obj: Any) -> bool:
+    """May an object be one that functions of the class name, or that is in what these hold?"""
+    reach = Reach()
+    reach.add_class(cls)
+    return any(one is obj or count > _MOST_OBJECTS for count, one in enumerate(reach.objects()))
+
+
 def _content(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
