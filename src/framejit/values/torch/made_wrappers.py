@@ -22,7 +22,7 @@ from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
 from framejit.values.torch.opaque import Held, holding_node
-from framejit.values.torch.reach import look_over
+from framejit.values.torch.outside import look_over
 from framejit.values.torch.subclasses import SubclassValue
 from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.wrappers import WrapperValue, is_traceable

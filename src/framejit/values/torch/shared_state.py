@@ -237,7 +237,7 @@ class Shared:
             return constant_value(self.space, obj)
         kind = type(obj)
         is_plain = kind in _CONTAINERS or is_library(kind.__module__) or _is_frozen(kind)
-        if not is_plain or (kind in _CONTAINERS and is_in_reach(cls, obj)):
+        if not is_plain or (kind in _CONTAINERS and is_in_reach(self.space, cls, obj)):
             raise GraphBreak("FJ0113", f"a {kind.__name__} that a {cls.__name__} has got")
         if kind not in _CONTAINERS:
             return constant_value(self.space, obj)

@@ -25,8 +25,9 @@ from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.constants import wrap_opaque
 from framejit.values.core.registry import Rank, Result, wraps, wraps_classes
 from framejit.values.core.space import Space
+from framejit.values.torch.outside import look_over
 from framejit.values.torch.ragged import check_offsets, ragged_parts, size_of, sizes_of
-from framejit.values.torch.reach import change_in_reach, look_over
+from framejit.values.torch.reach import change_in_reach
 from framejit.values.torch.shared_state import shared, state_of
 from framejit.values.torch.subclasses import SubclassValue, is_seen_by_class_only
 from framejit.values.torch.tensors import TensorValue, from_fx, wrap_tensor
