@@ -61,14 +61,10 @@ class MadeWrapper(WrapperValue):
         return SubclassValue.getattr(self, space, name)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        if self.node is not None:
-            super().setattr(space, name, value)  # refuses
-        SubclassValue.setattr(self, space, name, value)
+        (SubclassValue if self.node is None else WrapperValue).setattr(self, space, name, value)
 
     def delattr(self, space: Space, name: str) -> None:
-        if self.node is not None:
-            raise GraphBreak("FJ0152", f"deleting attribute {name!r} of a {self.describe()}")
-        super().delattr(space, name)
+        (SubclassValue if self.node is None else WrapperValue).delattr(self, space, name)
 
     def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name in ("requires_grad_", "register_hook", "retain_grad"):
@@ -95,13 +91,17 @@ class MadeWrapper(WrapperValue):
 
     def _parts(self) -> dict[Any, TensorValue]:
         """The attributes that are tensors."""
-        own = {key: pair[1].realize() for key, pair in entries(self).items()}
+        own = {key: pair[1].realize() for key, pair in self._state()}
         return {key: part for key, part in own.items() if isinstance(part, TensorValue)}
+
+    def _state(self) -> list[tuple[Any, tuple[Value, Value]]]:
+        """Its attributes, but for those that the program has added and its class does not read."""
+        return [pair for pair in entries(self).items() if pair[0] not in self.unread]
 
     def _template(self, held: Held) -> dict[Any, Any]:
         """The attributes, as a graph takes and holds them."""
         parts, template = self._parts(), {}
-        for key, pair in entries(self).items():
+        for key, pair in self._state():
             taken = len(held.given)
             template[key] = held.template(pair[1])
             if key not in parts and len(held.given) > taken:

@@ -33,6 +33,10 @@ _WITHOUT_PARTS = (type, types.ModuleType, types.FunctionType, types.BuiltinFunct
 _METHODS = (types.MethodType, staticmethod, classmethod)
 
 
+#: What looks at all attributes.
+_ALL_ATTRIBUTES = frozenset(["__dict__", "vars", "dir", "__getattribute__", "__getattr__"])
+
+
 class Reach:
     """What the code of a class names, what that consists of, and so on."""
 
@@ -51,6 +55,13 @@ class Reach:
         for one in consists_of(self._roots):
             self.objects.append(one)
             self._add(one)
+
+    def may_read(self, name: str) -> bool:
+        """May code of the class look at an attribute of this name? It may put names together."""
+        if not _ALL_ATTRIBUTES.isdisjoint(self.names) or name in self.names:
+            return True
+        texts = {one for one in self.objects if type(one) is str} | self.texts
+        return any(text and text in name for text in texts)
 
     @property
     def is_vast(self) -> bool:
@@ -156,6 +167,14 @@ def _inside(obj: Any) -> Iterator[Any]:
                 yield getattr(obj, member.__name__, None)
 
 
+def _written(space: Space, namespace: dict[str, Any]) -> list[str]:
+    """Which attributes of an existing tensor the program has changed."""
+    known: Any = space.known_value(namespace)
+    if known not in space.effects.changed:
+        return []
+    return list({**known.pairs, **known.written} if known.rewritten else known.written)
+
+
 def change_in_reach(space: Space, cls: type, tensor: Any) -> str | None:
     """Which change of the program, in words, the code of a class may see when it gets a tensor; one
     that does not exist yet (None) may have anything of those that do."""
@@ -174,7 +193,10 @@ def change_in_reach(space: Space, cls: type, tensor: Any) -> str | None:
         return None
     existing = [obj for obj, _, _ in space.looked_at()] if tensor is None else [tensor]
     own = [vars(obj) for obj in existing if is_traceable_wrapper_subclass(obj)]
-    for count, one in enumerate(itertools.chain(reach.objects, consists_of(own))):
+    if any(reach.may_read(name) for one in own for name in _written(space, one)):
+        return "an attribute"
+    inside = [part for one in own for part in one.values()]
+    for count, one in enumerate(itertools.chain(reach.objects, consists_of(inside))):
         if space.known_value(one) in effects.changed or count > _MOST_OBJECTS:
             return f"a {type(one).__name__}"
     return None

@@ -27,7 +27,7 @@ from framejit.values.core.registry import Rank, Result, wraps, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.torch.outside import look_over
 from framejit.values.torch.ragged import check_offsets, ragged_parts, size_of, sizes_of
-from framejit.values.torch.reach import change_in_reach
+from framejit.values.torch.reach import change_in_reach, reach_of
 from framejit.values.torch.shared_state import shared, state_of
 from framejit.values.torch.subclasses import SubclassValue, is_seen_by_class_only
 from framejit.values.torch.tensors import TensorValue, from_fx, wrap_tensor
@@ -57,6 +57,10 @@ class WrapperValue(SubclassValue):
     is_telling: bool = False
     #: How many changes of the program were found to be out of reach of its class's code.
     writes_seen: int = 0
+    #: Attributes that the program has written to and the class's code does not look at.
+    unread: frozenset[str] = frozenset()
+    #: Has the program written to another one?
+    has_new_state: bool = False
     #: Has the program made a parameter of it?
     is_parameter: bool = False
     original = TensorValue.original
@@ -161,7 +165,7 @@ class WrapperValue(SubclassValue):
             self.writes_seen = seen
 
     def _check_told(self, space: Space) -> None:
-        changed = any(getattr(value, "mutated", False) for value in self.told)
+        changed = self.has_new_state or any(getattr(one, "mutated", False) for one in self.told)
         if self.obj is None and self.example is not None and space.shared is not None:
             changed = changed or not space.shared.is_unchanged(self.example.fake)
         if changed:
@@ -204,7 +208,23 @@ class WrapperValue(SubclassValue):
         if name == "grad" and self.has_gradient():
             space.assign_gradient(self, value.realize())
             return
-        raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
+        shown = self.fake(space) if self.obj is None else self.obj
+        if name in shown.__tensor_flatten__()[0] or self.original(space) is not self:
+            raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
+        super().setattr(space, name, value)
+        self._note_written(space, name)
+
+    def delattr(self, space: Space, name: str) -> None:
+        if self.obj is None and (name not in self.unread or name in vars(self.fake(space))):
+            raise GraphBreak("FJ0152", f"deleting attribute {name!r} of a {self.describe()}")
+        super().delattr(space, name)
+        self._note_written(space, name)
+
+    def _note_written(self, space: Space, name: str) -> None:
+        if reach_of(space, self.cls).may_read(name):
+            self.has_new_state = True
+        else:
+            self.unread |= {name}
 
 
 def made_of_others(
