@@ -120,7 +120,9 @@ def _tensor(out: Emitter, value: SubclassValue) -> ast.expr:
 @builds(MadeWrapper)
 def _made_wrapper(out: Emitter, value: MadeWrapper) -> ast.expr:
     value.check_buildable()
-    parts = [out.cls(value.cls), *map(out.constant, (value.size, value.options, {}))]
+    keys: list[ast.expr | None] = [ast.Constant(key) for key in value.options]
+    options = ast.Dict(keys, out.values(list(value.options.values())))
+    parts = [out.cls(value.cls), out.value(value.size), options, out.constant({})]
     made = out.keep(value, "tensor", call(out.helper("make_wrapper"), *parts))
     _later_attributes(out, made, value)
     return made

@@ -208,7 +208,7 @@ class WrapperValue(SubclassValue):
         if name == "grad" and self.has_gradient():
             space.assign_gradient(self, value.realize())
             return
-        shown = self.fake(space) if self.obj is None else self.obj
+        shown: Any = self.fake(space) if self.obj is None else self.obj
         if name in shown.__tensor_flatten__()[0] or self.original(space) is not self:
             raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
         super().setattr(space, name, value)
