@@ -9,6 +9,7 @@ from comparing import described, same, same_when_broken
 from wrapping import Pair, Scaled, pair, tensors, x
 
 import framejit
+from checking import CountingAround
 
 
 class Quantised(torch.Tensor):
@@ -272,13 +273,54 @@ def test_backends(backend):
                 torch.testing.assert_close([two, two.grad], [one, one.grad])
 
 
-def test_other_sizes_compile_again():
-    graphs = []
-    compiled = framejit.compile(operations, backend=lambda m, _: graphs.append(m) or m)
-    for size in (2, 3, 2, 4, 3):
+class Strided(Pair):
+    """Says its strides, and knows how many rows there are."""
+
+    @staticmethod
+    def __new__(cls, a, b, rows):
+        kwargs = {"dtype": a.dtype, "strides": (a.shape[1], 1), "storage_offset": 0}
+        return torch.Tensor._make_wrapper_subclass(cls, [a.shape[0], 2], **kwargs)
+
+    def __init__(self, a, b, rows):
+        super().__init__(a, b)
+        self.rows = rows
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], self.rows
+
+    @classmethod
+    def __tensor_unflatten__(cls, inner, rows, size, stride):
+        return cls(inner["a"], inner["b"], rows)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        rows = next(arg.rows for arg in args if isinstance(arg, cls))
+        parts = [
+            [getattr(arg, name) if isinstance(arg, cls) else arg for arg in args] for name in "ab"
+        ]
+        return cls(*[func(*part, **(kwargs or {})) for part in parts], rows)
+
+
+def strided(a, b):
+    t = Strided(a, b, "some")
+    return t * 2, t.shape, t.stride(), t.size(0) + t.numel()
+
+
+def knows_rows(a, b):
+    return Strided(a, b, a.shape[0]) * 2
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(
+    ("program", "graphs"), [(operations, 2), (in_a_loop, 2), (strided, 2), (knows_rows, 4)]
+)
+def test_sizes_that_vary_are_symbols(program, graphs, backend):
+    counting = CountingAround(backend)
+    compiled = framejit.compile(program, backend=counting, fullgraph=True)
+    for size in (2, 3, 2, 4, 5):
         a, b = torch.ones(size, 2), torch.ones(size, 2) * 3
-        assert described(compiled(a, b)) == described(operations(a, b))
-    assert len(graphs) == 3
+        assert described(compiled(a, b)) == described(program(a, b))
+    assert len(counting.graphs) == graphs
 
 
 def test_a_package_refuses_what_graphs_hold(tmp_path):

@@ -43,7 +43,7 @@ from framejit.values.stdlib.process import ContextVarValue
 from framejit.values.torch.arrivals import unsettled as unsettled_results
 from framejit.values.torch.hooks import Hooks, Surrounding, unsettled
 from framejit.values.torch.leaves import replaced_in
-from framejit.values.torch.reach import guard_seen
+from framejit.values.torch.outside import guard_seen
 
 #: Torch's modules with what calls a module: its hooks, and the exchange between processes.
 _CALLING_MODULES = frozenset({"torch.nn.modules.module", "torch.nn.parallel.distributed"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from framejit.codegen.emit import Emitter, builds, call, emits
@@ -120,7 +120,9 @@ def _tensor(out: Emitter, value: SubclassValue) -> ast.expr:
 @builds(MadeWrapper)
 def _made_wrapper(out: Emitter, value: MadeWrapper) -> ast.expr:
     value.check_buildable()
-    parts = [out.cls(value.cls), *map(out.constant, (value.size, value.options, {}))]
+    keys: list[ast.expr | None] = [ast.Constant(key) for key in value.options]
+    options = ast.Dict(keys, out.values(list(value.options.values())))
+    parts = [out.cls(value.cls), out.value(value.size), options, out.constant({})]
     made = out.keep(value, "tensor", call(out.helper("make_wrapper"), *parts))
     _later_attributes(out, made, value)
     return made
@@ -139,7 +141,7 @@ def _property(out: Emitter, value: PropertyValue) -> ast.expr:
 
 
 def write_attributes(
-    out: Emitter, target: ast.expr, owner: Value, attributes: dict[str, Value | None]
+    out: Emitter, target: ast.expr, owner: Value, attributes: Mapping[str, Value | None]
 ) -> None:
     """Write slots, and what is in the ``__dict__`` of ``owner``, as ``object.__setattr__`` does."""
     names = list(attributes)

@@ -12,7 +12,7 @@ import torch
 
 from framejit.codegen.emit import Emitter, builds, call, name
 from framejit.codegen.emit_containers import fill_namespace
-from framejit.codegen.emit_objects import set_attributes
+from framejit.codegen.emit_objects import set_attributes, write_attributes
 from framejit.values.torch.leaves import final_gradient
 from framejit.values.torch.ragged import RaggedSize
 from framejit.values.torch.tensors import TensorValue
@@ -34,7 +34,23 @@ def _wrapper(out: Emitter, value: WrapperValue) -> ast.expr:
         _settle(
             out, value, "leaf_of_parts", ast.Constant(value.is_parameter), ast.Constant(is_leaf)
         )
-    return _with_attributes(out, value)
+    slots = value.settle(out.space)
+    made = _with_attributes(out, value)
+    if slots:
+        out.later((value, "slots"), lambda: write_attributes(out, made, value, slots))
+    out.last(lambda: _share_parts(out, value, made))
+    return made
+
+
+def _share_parts(out: Emitter, value: WrapperValue, made: ast.expr) -> None:
+    """Its parts are the very objects that the program has, or had before."""
+    parts = {
+        key: part
+        for key, part in value.shared_parts(out.space).items()
+        if part.source is not None or part in out.made
+    }
+    if parts:
+        write_attributes(out, made, value, parts)
 
 
 def _is_leaf(out: Emitter, value: TensorValue) -> bool:

@@ -6,9 +6,6 @@ that they know of each other upwards. Next room: interpreter.
 
 from __future__ import annotations
 
-from typing import Any
-
-from framejit.graph.metadata import Example
 from framejit.values import operators
 from framejit.values.containers.iterators import ReversedIterator, SequenceIterator, iter_constant
 from framejit.values.containers.live_dicts import globals_value, namespace_of
@@ -50,7 +47,7 @@ from framejit.values.torch.read_numbers import (
 )
 from framejit.values.torch.subclasses import as_subclass, new_tensor
 from framejit.values.torch.torch_functions import call_in_graph
-from framejit.values.torch.wrappers import WrapperValue
+from framejit.values.torch.wrappers import made_of_others, part_of_operand
 
 
 class ObjectSpace(Space):
@@ -114,10 +111,8 @@ class ObjectSpace(Space):
     as_subclass = as_subclass
     new_tensor = new_tensor
 
-    @staticmethod
-    def wrapper(node: Any, example: Example) -> Value:
-        """The value of a result that is a tensor made of others."""
-        return WrapperValue(node, example, example.meta.python_type)
+    wrapper = made_of_others
+    part_of_operand = part_of_operand
 
     def binary(self, op: str, left: Value, right: Value, inplace: bool = False) -> Result:
         """``left op right`` (``op`` as in the source text, without the ``=`` of in-place forms)."""

@@ -120,6 +120,8 @@ def goes_on_alone(code: types.CodeType) -> bool:
     return code.co_argcount > 0 or "super" not in code.co_names
 
 
+#: Functions that read what a text names.
+_BY_TEXT = frozenset(["getattr", "globals", "hasattr", "vars"])
 _IMPURE = frozenset(
     [
         "print", "input", "open", "exec", "eval", "compile", "__import__", "globals", "locals",
@@ -163,3 +165,11 @@ def names_in(code: types.CodeType) -> frozenset[str]:
     """The globals and attributes that a code object names, with the ones inside it."""
     inner = [names_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
     return frozenset(code.co_names).union(*inner)
+
+
+def texts_in(code: types.CodeType) -> frozenset[str]:
+    """The texts in a code object that name what it reads (``getattr(obj, "name")``)."""
+    reads = not _BY_TEXT.isdisjoint(code.co_names)
+    own = [one for one in code.co_consts if reads and type(one) is str and one.isidentifier()]
+    inner = [texts_in(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return frozenset(own).union(*inner)

@@ -33,8 +33,12 @@ class Known:
         self.noted: dict[int, tuple[Any, Source]] = {}
         #: Numbers of which it was asked whether they vary.
         self.numbers_asked: dict[Source, Any] = {}
-        #: Data that code of classes of tensors may look at: `torch.reach`.
-        self.seen_by_classes: dict[type, list[Any]] = {}
+        #: What code of classes of tensors may look at: `torch.outside`, `torch.reach`.
+        self.seen_by_classes: dict[type, dict[Any, Any]] = {}
+        self.reaches: dict[type, Any] = {}
+        #: Tensors made of tensors, existing and made here, and what they hold: `shared_state`.
+        self.wrappers: list[Any] = []
+        self.shared: Any = None
         #: Of calls that are captured alone: how many facts a source had when its object was first
         #: looked at, and which facts that look has added: (source, kind) -> the object's source.
         self.facts_before: dict[Source, int] = {}
@@ -57,6 +61,8 @@ class Known:
         self._known.clear()
         self.noted.clear()
         self.seen_by_classes.clear()
+        self.reaches.clear()
+        self.wrappers, self.shared = [], None
         for table in (self.numbers_asked, self.facts_before, self.facts_of_looking):
             table.clear()
         self.running = Running()

@@ -150,6 +150,7 @@ class Space(ClassLookup):
     as_subclass: Callable[..., Value]
     new_tensor: Callable[..., Value]
     wrapper: Callable[..., Any]
+    part_of_operand: Callable[..., Value | None]
 
     def __init__(
         self, builder: GraphBuilder, policy: Policy | None = None, task: Task | None = None

@@ -16,13 +16,15 @@ from framejit.exc import GraphBreak
 from framejit.graph.holding import Holding, Place, described
 from framejit.graph.metadata import join
 from framejit.graph.wrapping import make_wrapper
+from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core.base import Args, Kwargs, Unmaterialisable, Value
 from framejit.values.core.namespaces import entries
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
+from framejit.values.core.symbolic import SymbolicValue
 from framejit.values.objects.classes import ClassValue
 from framejit.values.torch.opaque import Held, holding_node
-from framejit.values.torch.reach import look_over
+from framejit.values.torch.outside import look_over
 from framejit.values.torch.subclasses import SubclassValue
 from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.wrappers import WrapperValue, is_traceable
@@ -38,7 +40,7 @@ class MadeWrapper(WrapperValue):
     own_identity = True
     is_made = True
 
-    def __init__(self, cls: type, size: tuple[int, ...], options: dict[str, Any], step: int):
+    def __init__(self, cls: type, size: Value, options: dict[str, Value], step: int):
         super().__init__(None, None, cls, step=step)
         self.size = size
         self.options = options
@@ -61,14 +63,10 @@ class MadeWrapper(WrapperValue):
         return SubclassValue.getattr(self, space, name)
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
-        if self.node is not None:
-            super().setattr(space, name, value)  # refuses
-        SubclassValue.setattr(self, space, name, value)
+        (SubclassValue if self.node is None else WrapperValue).setattr(self, space, name, value)
 
     def delattr(self, space: Space, name: str) -> None:
-        if self.node is not None:
-            raise GraphBreak("FJ0152", f"deleting attribute {name!r} of a {self.describe()}")
-        super().delattr(space, name)
+        (SubclassValue if self.node is None else WrapperValue).delattr(self, space, name)
 
     def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name in ("requires_grad_", "register_hook", "retain_grad"):
@@ -87,22 +85,29 @@ class MadeWrapper(WrapperValue):
     def _become_node(self, space: Space) -> None:
         held = Held(space)
         attributes = self._template(held)
-        target = Holding(make_wrapper, (self.cls, self.size, self.options, attributes), {})
+        size = held.template(self.size)
+        options = {name: held.template(value) for name, value in self.options.items()}
+        target = Holding(make_wrapper, (self.cls, size, options, attributes), {})
         self.node, self.example = holding_node(space, target, held)
         join([*[part.example for part in self._parts().values()], self.example])
+        space.wrappers.append(self)
         self.noted = attributes
 
     def _parts(self) -> dict[Any, TensorValue]:
         """The attributes that are tensors."""
-        own = {key: pair[1].realize() for key, pair in entries(self).items()}
+        own = {key: pair[1].realize() for key, pair in self._state()}
         return {key: part for key, part in own.items() if isinstance(part, TensorValue)}
+
+    def _state(self) -> list[tuple[Any, tuple[Value, Value]]]:
+        """Its attributes, but for those that the program has added and its class does not read."""
+        return [pair for pair in entries(self).items() if pair[0] not in self.unread]
 
     def _template(self, held: Held) -> dict[Any, Any]:
         """The attributes, as a graph takes and holds them."""
         parts, template = self._parts(), {}
-        for key, pair in entries(self).items():
+        for key, pair in self._state():
             taken = len(held.given)
-            template[key] = held.template(pair[1])
+            template[key] = held.template(pair[1], varies=False)
             if key not in parts and len(held.given) > taken:
                 raise GraphBreak("FJ0113", f"{key} of a {self.describe()} has tensors in it")
         for part in parts.values():
@@ -139,7 +144,7 @@ def _make(space: Space, args: Args, kwargs: Kwargs) -> Result:
     known = cls.cls if isinstance(cls, ClassValue) and cls.making is None else None
     if known is None or len(args) != 2 or not is_traceable(known) or space.transforms:
         raise GraphBreak("FJ0153", "Tensor._make_wrapper_subclass() in another way than usual")
-    options: dict[str, Any] = {}
+    options: dict[str, Value] = {}
     for name, value in kwargs.items():
         if value.realize().is_constant and not value.realize().as_python():
             wanted = name in _OPTIONS  # what is switched off need not be said
@@ -148,10 +153,27 @@ def _make(space: Space, args: Args, kwargs: Kwargs) -> Result:
         if wanted and name not in _OPTIONS:
             raise GraphBreak("FJ0153", f"Tensor._make_wrapper_subclass() with {name}=")
         if wanted:
-            options[name] = value.realize().as_python()
+            options[name] = _kept(space, value.realize())
     look_over(space, known)
-    size = args[1].realize().as_python()
-    made = MadeWrapper(known, tuple(size), options, space.step)
+    made = MadeWrapper(known, _kept(space, args[1].realize()), options, space.step)
     with space.builder.world.running():
-        made.fresh = space.run_real(make_wrapper, known, made.size, options, {})
+        now = {name: number_of(value) for name, value in options.items()}
+        made.fresh = space.run_real(make_wrapper, known, number_of(made.size), now, {})
     return made
+
+
+def _kept(space: Space, value: Value) -> Value:
+    """A size or an option as it is now: a sequence of numbers, some of which may vary, or a
+    constant."""
+    if type(value) in (ListValue, TupleValue):
+        items = [item.realize() for item in value.items]  # type: ignore[attr-defined]
+        if any(item.is_symbolic for item in items):
+            return TupleValue(items)
+    return space.constant(value.as_python())
+
+
+def number_of(value: Value) -> Any:
+    """The same for fakes."""
+    if type(value) is TupleValue:
+        return tuple([number_of(item) for item in value.items])
+    return value.sym if isinstance(value, SymbolicValue) else value.as_python()

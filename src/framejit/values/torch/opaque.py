@@ -50,18 +50,23 @@ class Held:
         self._space = space
         self.given: list[Any] = []
 
-    def template(self, value: Value) -> Any:
-        """A value as a part of a template. GraphBreak if a graph can neither take nor hold it."""
+    def template(self, value: Value, varies: bool = True) -> Any:
+        """A value as a part of a template; unless it ``varies``, numbers are built in.
+
+        GraphBreak if a graph can neither take nor hold it.
+        """
         value, space = value.realize(), self._space
+        if value.is_symbolic and not varies:
+            return value.as_python()
         if isinstance(value, TensorValue):
             return self._place(value.proxy(space))
         if value.to_fx is not None and not isinstance(value, ClassValue):
             return self._place(value.to_fx(space))
         if type(value) in (ListValue, TupleValue):
-            parts = [self.template(item) for item in value.items]  # type: ignore[attr-defined]
+            parts = [self.template(item, varies) for item in value.items]  # type: ignore[attr-defined]
             return value.python_type()(parts)
-        if type(value) is DictValue and value.cls is dict and value.complete:
-            return {key: self.template(pair[1]) for key, pair in value.pairs.items()}
+        if type(value) is DictValue and value.cls is dict:
+            return {key: self.template(pair[1], varies) for key, pair in value.items.items()}
         if value.is_constant:
             return value.as_python()
         known = getattr(value, "obj", None)

@@ -1,28 +1,26 @@
 """What the code of a tensor's class reaches, of what exists outside.
 
-In: a class of tensors made of tensors; one that an operation is about to get. Out: guards on data
-that the class's own code may look at, since backends build it in; a graph break where the program
-has changed something there, since changes are written after the graph, and that code would see the
-state before them. It is not traced but looked over: the globals that its functions name, what those
-hold, and the attributes of the class and of the tensor. Next: wrappers.
+In: a class of tensors made of tensors; one that an operation is about to get. Out: what the class's
+own code may look at, for `outside`, which guards it; a graph break where the program has changed
+something there, since changes are written after the graph, and that code would see the state before
+them. It is not traced but looked over: the globals that its functions name, what those hold, other
+functions among it, and the attributes of the class and of the tensor. Next: wrappers.
 """
 
 from __future__ import annotations
 
 import collections
-import enum
 import functools
+import itertools
 import types
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
-import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from framejit.graph.opaque import is_handle_class
-from framejit.source import Source
 from framejit.values.core.base import is_user_class
-from framejit.values.core.inline_policy import is_library, names_in
+from framejit.values.core.inline_policy import is_library, names_in, texts_in
 from framejit.values.core.namespaces import real_namespace
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue
@@ -30,146 +28,107 @@ from framejit.values.torch.tensors import TensorValue
 
 #: From so many objects on, what is reached counts as changed.
 _MOST_OBJECTS = 20_000
-#: Larger dicts are not guarded.
-_MOST_ENTRIES = 64
-_SINGLE = (bool, type(None), enum.Enum, torch.dtype)
-_DATA = (*_SINGLE, int, float, str)
 _SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 _WITHOUT_PARTS = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+_METHODS = (types.MethodType, staticmethod, classmethod)
+
+
+#: What looks at all attributes.
+_ALL_ATTRIBUTES = frozenset(["__dict__", "vars", "dir", "__getattribute__", "__getattr__"])
 
 
 class Reach:
-    """What functions name and objects consist of."""
+    """What the code of a class names, what that consists of, and so on."""
 
-    def __init__(self) -> None:
+    def __init__(self, cls: type) -> None:
         self.classes: dict[type, None] = {}
+        self.functions: dict[types.FunctionType, None] = {}
         #: The dicts that hold globals, by their identities and the globals' names.
         self.named: dict[tuple[int, str], dict[str, Any]] = {}
-        #: All names in functions, of globals and attributes.
+        #: All names in functions, of globals and attributes, and texts that may be such.
         self.names: set[str] = set()
-        self.roots: list[Any] = []
-        self._looked_over: set[int] = set()
+        self.texts: set[str] = set()
+        #: Everything, once.
+        self.objects: list[Any] = []
+        self._roots: list[Any] = []
+        self._add_class(cls)
+        for one in consists_of(self._roots):
+            self.objects.append(one)
+            self._add(one)
 
-    def add_class(self, cls: type) -> None:
-        """A class with those that it inherits from, as far as they are of the program."""
-        for base in cls.__mro__:
-            if base not in self.classes and not is_library(base.__module__):
-                self.classes[base] = None
-                for raw in list(vars(base).values()):
-                    self._add(raw)
+    def may_read(self, name: str) -> bool:
+        """May code of the class look at an attribute of this name? It may put names together."""
+        if not _ALL_ATTRIBUTES.isdisjoint(self.names) or name in self.names:
+            return True
+        texts = {one for one in self.objects if type(one) is str} | self.texts
+        return any(text and text in name for text in texts)
+
+    @property
+    def is_vast(self) -> bool:
+        """Was not all of it looked at?"""
+        return len(self.objects) > _MOST_OBJECTS
 
     def _add(self, value: Any) -> None:
-        if isinstance(value, property):
-            for function in (value.fget, value.fset, value.fdel):
-                self._add(function)
-            return
-        value = getattr(value, "__func__", value)  # of methods, and of what makes them
         if isinstance(value, types.FunctionType):
             self._add_function(value)
         elif isinstance(value, type):
-            self.add_class(value)
-        else:
-            self.roots.append(value)
+            self._add_class(value)
+        elif is_user_class(type(value)):
+            self._add_class(type(value))
+
+    def _add_class(self, cls: type) -> None:
+        """A class with those that it inherits from, as far as they are of the program."""
+        for base in cls.__mro__:
+            if base not in self.classes and is_user_class(base) and not is_library(base.__module__):
+                self.classes[base] = None
+                self._roots += vars(base).values()
 
     def _add_function(self, function: types.FunctionType) -> None:
-        if is_library(function.__module__ or "") or id(function) in self._looked_over:
+        if is_library(function.__module__ or "") or function in self.functions:
             return
-        self._looked_over.add(id(function))
-        names = names_in(function.__code__)
-        self._add_named(function.__globals__, names)
-        for value in (*(function.__defaults__ or ()), *(function.__closure__ or ())):
-            if isinstance(value, types.CellType):
-                value = _content(value)
-            self._add(value)
-
-    def _add_named(self, namespace: dict[str, Any], names: frozenset[str]) -> None:
+        self.functions[function] = None
+        texts = texts_in(function.__code__)
+        names = names_in(function.__code__) | texts
+        self.texts |= texts
         self.names |= names
-        self.named.update({(id(namespace), name): namespace for name in names})
-        for name in sorted(names & namespace.keys()):
-            value = namespace[name]
-            if not isinstance(value, types.ModuleType):
-                self._add(value)
-            elif not is_library(value.__name__) and value.__dict__ is not namespace:
-                own = value.__dict__
-                for_module = sorted(names & own.keys())
-                self.named.update({(id(own), one): own for one in for_module})
-                self.roots += [own[one] for one in for_module]
-
-    def objects(self) -> Iterator[Any]:
-        """Everything that the roots consist of."""
-        todo, seen = list(self.roots), set()
-        while todo:
-            one = todo.pop()
-            if id(one) not in seen:
-                seen.add(id(one))
-                yield one
-                todo.extend(_inside(one))
+        modules, known = [function.__globals__], set()
+        while modules:
+            namespace = modules.pop()
+            if id(namespace) not in known:
+                known.add(id(namespace))
+                self.named.update({(id(namespace), name): namespace for name in names})
+                found = [namespace[name] for name in sorted(names & namespace.keys())]
+                modules += [vars(one) for one in found if is_own_module(one)]
+                self._roots += found
 
 
-class Datum(NamedTuple):
-    """A number, a text or the like that functions may look at."""
-
-    source: Source
-    value: Any
-    read: Callable[[], Any]
+def is_own_module(value: Any) -> bool:
+    """A module of the program's."""
+    return isinstance(value, types.ModuleType) and not is_library(value.__name__)
 
 
-def look_over(space: Space, cls: type) -> None:
-    """Note the data that the code of a class may look at; `guard_seen` guards it."""
-    if cls not in space.seen_by_classes:
-        reach = Reach()
-        reach.add_class(cls)
-        space.seen_by_classes[cls] = [
-            *_data_of_globals(space, reach),
-            *_data_of_classes(space, reach),
-        ]
+def consists_of(roots: list[Any]) -> Iterator[Any]:
+    """Everything that some objects consist of, once; more may be added to them meanwhile."""
+    seen: dict[int, Any] = {}
+    while roots and len(seen) <= _MOST_OBJECTS:
+        one = roots.pop()
+        if id(one) not in seen:
+            seen[id(one)] = one
+            yield one
+            roots += _inside(one)
 
 
-def guard_seen(space: Space) -> None:
-    """Guard the data that the code of classes may have looked at in this capture; not what has
-    changed since, which that code itself did, as a counter of its calls."""
-    for data in space.seen_by_classes.values():
-        for source, value, read in data:
-            try:
-                now = read()
-            except (KeyError, AttributeError):
-                continue
-            if type(now) is type(value) and (now is value or now == value):
-                kind = "ID_MATCH" if isinstance(value, _SINGLE) else "EQUALS_MATCH"
-                space.guard(source, kind, value)
+def is_in_reach(space: Space, cls: type, obj: Any) -> bool:
+    """May an object be one that functions of the class name, or that is in what these hold?"""
+    reach = reach_of(space, cls)
+    return reach.is_vast or any(one is obj for one in reach.objects)
 
 
-def _data_of_globals(space: Space, reach: Reach) -> Iterator[Datum]:
-    for (_, name), namespace in reach.named.items():
-        if name not in namespace:
-            continue
-        value = namespace[name]
-        source = space.globals_source(namespace).child("item", name)
-        if isinstance(value, _DATA):
-            yield Datum(source, value, functools.partial(namespace.__getitem__, name))
-        elif type(value) is dict:
-            yield from _data_of_dict(source, value, value.keys())
-        elif is_user_class(type(value)) and not is_library(type(value).__module__):
-            own = real_namespace(value)
-            if type(own) is dict:
-                yield from _data_of_dict(source.child("dict"), own, reach.names & own.keys())
-
-
-def _data_of_dict(source: Source, content: dict[Any, Any], keys: Any) -> Iterator[Datum]:
-    if len(keys) <= _MOST_ENTRIES and all(isinstance(key, (str, int, bool)) for key in keys):
-        for key in sorted(keys, key=str):
-            if isinstance(content[key], _DATA):
-                read = functools.partial(content.__getitem__, key)
-                yield Datum(source.child("item", key), content[key], read)
-
-
-def _data_of_classes(space: Space, reach: Reach) -> Iterator[Datum]:
-    for cls in reach.classes:
-        for name in sorted(reach.names & vars(cls).keys()):
-            value = vars(cls)[name]
-            if isinstance(value, _DATA) and not name.startswith("__"):
-                source = space.class_source(cls).child("type_attr", name)
-                yield Datum(source, value, functools.partial(vars(cls).__getitem__, name))
+def reach_of(space: Space, cls: type) -> Reach:
+    """That of a class; the capture has it looked over once."""
+    if cls not in space.reaches:
+        space.reaches[cls] = Reach(cls)
+    return space.reaches[cls]  # type: ignore[no-any-return]
 
 
 def _content(cell: types.CellType) -> Any:
@@ -181,7 +140,18 @@ def _content(cell: types.CellType) -> Any:
 
 def _inside(obj: Any) -> Iterator[Any]:
     """What an object consists of, without running code of the program."""
-    if isinstance(obj, dict):
+    if isinstance(obj, types.FunctionType):
+        if not is_library(obj.__module__ or ""):
+            yield from obj.__defaults__ or ()
+            yield from (obj.__kwdefaults__ or {}).values()
+            yield from map(_content, obj.__closure__ or ())
+    elif isinstance(obj, _METHODS):
+        yield from (obj.__func__, getattr(obj, "__self__", None))
+    elif isinstance(obj, property):
+        yield from (obj.fget, obj.fset, obj.fdel)
+    elif isinstance(obj, functools.partial):
+        yield from (obj.func, obj.args, obj.keywords)
+    elif isinstance(obj, dict):
         yield from dict.values(obj)
     elif isinstance(obj, _SEQUENCES):
         builtin: Any = next(base for base in _SEQUENCES if isinstance(obj, base))
@@ -197,6 +167,14 @@ def _inside(obj: Any) -> Iterator[Any]:
                 yield getattr(obj, member.__name__, None)
 
 
+def _written(space: Space, namespace: dict[str, Any]) -> list[str]:
+    """Which attributes of an existing tensor the program has changed."""
+    known: Any = space.known_value(namespace)
+    if known not in space.effects.changed:
+        return []
+    return list({**known.pairs, **known.written} if known.rewritten else known.written)
+
+
 def change_in_reach(space: Space, cls: type, tensor: Any) -> str | None:
     """Which change of the program, in words, the code of a class may see when it gets a tensor; one
     that does not exist yet (None) may have anything of those that do."""
@@ -204,8 +182,7 @@ def change_in_reach(space: Space, cls: type, tensor: Any) -> str | None:
     changed = [value for value in effects.changed if not isinstance(value, TensorValue)]
     if not (changed or effects.globals):
         return None
-    reach = Reach()
-    reach.add_class(cls)
+    reach = reach_of(space, cls)
     for key in effects.globals:
         if key in reach.named:
             return f"global {key[1]!r}"
@@ -215,8 +192,11 @@ def change_in_reach(space: Space, cls: type, tensor: Any) -> str | None:
     if not changed:
         return None
     existing = [obj for obj, _, _ in space.looked_at()] if tensor is None else [tensor]
-    reach.roots += [vars(obj) for obj in existing if is_traceable_wrapper_subclass(obj)]
-    for count, one in enumerate(reach.objects()):
+    own = [vars(obj) for obj in existing if is_traceable_wrapper_subclass(obj)]
+    if any(reach.may_read(name) for one in own for name in _written(space, one)):
+        return "an attribute"
+    inside = [part for one in own for part in one.values()]
+    for count, one in enumerate(itertools.chain(reach.objects, consists_of(inside))):
         if space.known_value(one) in effects.changed or count > _MOST_OBJECTS:
             return f"a {type(one).__name__}"
     return None

@@ -488,9 +488,13 @@ def from_fx(space: Space, node: Any, example: Any, operands: Iterable[Value] = (
         for value in operands:
             if isinstance(value, TensorValue) and value.example is example:
                 return value
+        part = space.part_of_operand(example) if space.wrappers else None
+        if part is not None:
+            return part
         if example.meta.symbolic:
             space.builder.symbol_nodes.in_sizes(node, example, space.builder.symbols)
-        made = space.wrapper(node, example) if example.meta.wraps else TensorValue(node, example)
+        wraps = example.meta.wraps
+        made = space.wrapper(node, example, operands) if wraps else TensorValue(node, example)
         made.step = space.step
         return made
     if isinstance(example, (tuple, list)) and type(example) is not torch.Size:

@@ -8,8 +8,9 @@ and all else that ``__tensor_flatten__`` tells are guarded. Next room: graph.
 
 from __future__ import annotations
 
+import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -17,14 +18,17 @@ from torch import _C
 from torch._subclasses.fake_tensor import FakeTensor
 
 from framejit.exc import GraphBreak
+from framejit.graph.metadata import Example
 from framejit.graph.opaque import is_handle_class
 from framejit.source import Source
 from framejit.values.core.base import Args, Kwargs, Value
-from framejit.values.core.constants import constant_value, wrap_opaque
+from framejit.values.core.constants import wrap_opaque
 from framejit.values.core.registry import Rank, Result, wraps, wraps_classes
 from framejit.values.core.space import Space
+from framejit.values.torch.outside import look_over
 from framejit.values.torch.ragged import check_offsets, ragged_parts, size_of, sizes_of
-from framejit.values.torch.reach import change_in_reach, look_over
+from framejit.values.torch.reach import change_in_reach, reach_of
+from framejit.values.torch.shared_state import shared, state_of
 from framejit.values.torch.subclasses import SubclassValue, is_seen_by_class_only
 from framejit.values.torch.tensors import TensorValue, from_fx, wrap_tensor
 from framejit.values.torch.told import flattened, guard_told
@@ -53,6 +57,10 @@ class WrapperValue(SubclassValue):
     is_telling: bool = False
     #: How many changes of the program were found to be out of reach of its class's code.
     writes_seen: int = 0
+    #: Attributes that the program has written to and the class's code does not look at.
+    unread: frozenset[str] = frozenset()
+    #: Has the program written to another one?
+    has_new_state: bool = False
     #: Has the program made a parameter of it?
     is_parameter: bool = False
     original = TensorValue.original
@@ -76,19 +84,57 @@ class WrapperValue(SubclassValue):
                 raise GraphBreak("FJ0156", f"__dict__ of a {self.describe()} that is a result")
             found = space.class_attribute(self.cls, name)
             if found is not None and type(found.raw) is types.MemberDescriptorType:  # a slot
-                return constant_value(space, space.run_real(getattr, looked_at, name))
+                content = space.run_real(getattr, looked_at, name)
+                return shared(space).value(self.cls, content)
             if name in vars(looked_at):
                 if found is not None:
                     raise GraphBreak("FJ0113", f"attribute {name!r} of a {self.describe()}")
-                return constant_value(space, vars(looked_at)[name])
+                return self._own(space, name, looked_at)
         return super().getattr(space, name)
+
+    def _own(self, space: Space, name: str, fake: torch.Tensor) -> Value:
+        """What a result has as an attribute; it is the result's from now on."""
+        namespace = space.namespace_of(self)
+        assert namespace is not None
+        pair = namespace.pairs.get(name)
+        if pair is None:
+            content = shared(space).value(self.cls, vars(fake)[name])
+            pair = namespace.pairs[name] = space.constant(name), content
+        return pair[1]
+
+    def settle(self, space: Space) -> dict[str, Value]:
+        """A result is handed out: whatever a backend puts there, its attributes hold what operands
+        hold where its class's code has taken that from them. Returns those in slots."""
+        slots: dict[str, Value] = {}
+        fake = None if self.example is None else self.example._fake
+        if self.obj is None and not self.is_made and fake is not None:
+            for name, obj in state_of(fake).items():
+                if isinstance(obj, torch.Tensor) or not shared(space).shares(obj):
+                    continue
+                if name in vars(fake):
+                    self._own(space, name, fake)
+                else:
+                    slots[name] = shared(space).value(self.cls, obj)
+        return slots
+
+    def shared_parts(self, space: Space) -> dict[str, Value]:
+        """The parts of a result that are others' as well, or have been taken out."""
+        if self.obj is not None or self.is_made or self.example.meta.requires_grad:
+            return {}
+        fake: Any = self.example.fake
+        found = {
+            name: shared(space).part_outside(getattr(fake, name))
+            for name in fake.__tensor_flatten__()[0]
+            if name in state_of(fake)
+        }
+        return {name: part for name, part in found.items() if part is not None}
 
     def _part(self, space: Space, name: str) -> Value:
         """One of the tensors that it consists of: for the graph it is taken out of this one."""
-        self._check_told()
-        known = space.builder.part_of(super().proxy(space), name)  # the class is not asked
+        self._check_told(space)
         if self.obj is None or self.source is None:
-            return from_fx(space, *known)
+            return shared(space).part(getattr(self.example.fake, name)) or self.take(space, name)
+        known = space.builder.part_of(super().proxy(space), name)  # the class is not asked
         part = self.part(space, name)
         if not isinstance(part, TensorValue):
             raise GraphBreak("FJ0113", f"a part of a {self.describe()} that is no tensor")
@@ -96,13 +142,19 @@ class WrapperValue(SubclassValue):
             part.node, part.example = known
         return part
 
+    def take(self, space: Space, name: str) -> Value:
+        """A part of a result that it has of no operand."""
+        return from_fx(space, *space.builder.part_of(super().proxy(space), name))
+
     def part(self, space: Space, name: str) -> Value:
         """What an existing one has as an attribute."""
         return space.now(SubclassValue.getattr(self, space, name)).realize()
 
     def proxy(self, space: Space) -> Any:
-        self._check_told()
+        self._check_told(space)
         self._check_in_reach(space)
+        if self.node is None:
+            space.wrappers.append(self)
         return super().proxy(space)
 
     def fake(self, space: Space) -> torch.Tensor:
@@ -112,8 +164,11 @@ class WrapperValue(SubclassValue):
         finally:
             self.writes_seen = seen
 
-    def _check_told(self) -> None:
-        if any(getattr(value, "mutated", False) for value in self.told):
+    def _check_told(self, space: Space) -> None:
+        changed = self.has_new_state or any(getattr(one, "mutated", False) for one in self.told)
+        if self.obj is None and self.example is not None and space.shared is not None:
+            changed = changed or not space.shared.is_unchanged(self.example.fake)
+        if changed:
             raise GraphBreak("FJ0113", f"what a {self.describe()} tells of itself has changed")
 
     def _check_in_reach(self, space: Space) -> None:
@@ -153,7 +208,41 @@ class WrapperValue(SubclassValue):
         if name == "grad" and self.has_gradient():
             space.assign_gradient(self, value.realize())
             return
-        raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
+        shown: Any = self.fake(space) if self.obj is None else self.obj
+        if name in shown.__tensor_flatten__()[0] or self.original(space) is not self:
+            raise GraphBreak("FJ0112", f"assigning attribute {name!r} of a {self.describe()}")
+        super().setattr(space, name, value)
+        self._note_written(space, name)
+
+    def delattr(self, space: Space, name: str) -> None:
+        if self.obj is None and (name not in self.unread or name in vars(self.fake(space))):
+            raise GraphBreak("FJ0152", f"deleting attribute {name!r} of a {self.describe()}")
+        super().delattr(space, name)
+        self._note_written(space, name)
+
+    def _note_written(self, space: Space, name: str) -> None:
+        if reach_of(space, self.cls).may_read(name):
+            self.has_new_state = True
+        else:
+            self.unread |= {name}
+
+
+def made_of_others(
+    space: Space, node: Any, example: Example, operands: Iterable[Value]
+) -> WrapperValue:
+    """The value of a result that is a tensor made of others."""
+    value = WrapperValue(node, example, example.meta.python_type)
+    shared(space).note_result(example.fake, operands, functools.partial(value.take, space))
+    return value
+
+
+def part_of_operand(space: Space, example: Example) -> Value | None:
+    """The part that an operation has returned as it is, if it has."""
+    fake = example._fake
+    if fake is None or example.meta.requires_grad:
+        return None
+    known = shared(space).part(fake)
+    return known if isinstance(known, TensorValue) and known.example is not example else None
 
 
 def is_traceable(cls: Any) -> bool:
