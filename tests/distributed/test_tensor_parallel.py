@@ -210,3 +210,34 @@ def _meshes(rank):
 
 def test_meshes_are_guarded(ranks):
     assert ranks.run(_meshes) == [[1, 2, 2, 2]] * 2
+
+
+def _made_and_computed(rank, backend):
+    """All results have a mesh equal to that of the program; an equal one is torch's choice."""
+    shared = mesh()
+
+    def program(x, weight):
+        local = DTensor.from_local(x, shared, [Shard(0)], run_check=False)
+        doubled = local * 2
+        return local, doubled, doubled.redistribute(placements=[Replicate()]), doubled * weight
+
+    counted = data_parallel.Counted(backend)
+    compiled = framejit.compile(program, backend=counted, fullgraph=True)
+    for differentiable in (False, True):
+        weight = distribute_tensor(torch.ones(4, 2), shared, [Shard(0)])
+        weight.requires_grad_(differentiable)
+        x = torch.arange(4.0).view(2, 2) + rank
+        for got, expected in zip(compiled(x, weight), program(x, weight), strict=True):
+            assert type(got.device_mesh) is type(shared) and got.device_mesh == shared
+            assert got._spec == expected._spec, (repr(got._spec), repr(expected._spec))
+            assert repr(got) == repr(expected)
+            torch.testing.assert_close(got.full_tensor(), expected.full_tensor())
+    return counted.graphs
+
+
+BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_results_have_the_mesh(ranks, backend):
+    assert ranks.run(_made_and_computed, backend) == [2, 2]
