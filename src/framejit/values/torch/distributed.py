@@ -84,7 +84,7 @@ class Resolved(NamedTuple):
     def __call__(self, resolve: Any) -> Any:
         try:
             return resolve(self.name)
-        except Exception:  # noqa: BLE001 - a guard that asks does not raise
+        except Exception:
             return None
 
 
@@ -110,7 +110,7 @@ def _part(space: Space, args: Args, kwargs: Kwargs) -> Result:
     space.guard(mesh.source, "ID_MATCH", known)
     try:
         part = known[names]
-    except Exception as error:  # noqa: BLE001 - the program is told by Python
+    except Exception as error:
         raise GraphBreak("FJ0131", f"a part of a DeviceMesh is made: {error}")
     return space.load(space.const_source(part, f"part {names} of a mesh"), part)
 
