@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import torch
 
 from framejit import config
+from framejit.classes import is_compiled_from
 from framejit.native import CompiledFunction, GuardReference
 from framejit.regions import disabled_function
 from framejit.report import messages
@@ -403,6 +404,10 @@ def _shadow(
         "__reduce_ex__": _reduce_module,
         "_framejit_link": _Link(module, again),
     }
+    if cls.__eq__ is object.__eq__ and cls.__hash__ is object.__hash__:
+        # Tables of the program and of libraries know modules by identity.
+        namespace["__eq__"] = types.MethodType(is_compiled_from, module)
+        namespace["__hash__"] = module.__hash__
     if isinstance(call.__func__, CompiledCallable):
         namespace |= {name: method for name, method in _METHODS.items() if not hasattr(cls, name)}
     if hasattr(cls, "__del__"):

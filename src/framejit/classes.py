@@ -1,6 +1,7 @@
 """Classes as keys of tables: a metaclass may have its own ``__eq__`` and ``__hash__``, or none.
 
-In: classes. Out: whether one may be a key, and functions that remember what they said about one.
+In: classes. Out: whether one may be a key, functions that remember what they said about one, and
+which module the only object of a class was compiled from.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 
 def is_known_by_identity(cls: type) -> bool:
@@ -35,3 +37,15 @@ def asked_once(ask: Callable[[type], bool]) -> Callable[[type], bool]:
         return found[1]
 
     return asked
+
+
+def compiled_from(cls: type) -> Any:
+    """The module that an object of the class was compiled from: it is equal to this one. None where
+    the class is not that of a compiled module, or made from one."""
+    link = getattr(cls, "_framejit_link", None)
+    return None if link is None else link.original
+
+
+def is_compiled_from(module: Any, other: object) -> Any:
+    """What compiled modules are compared with: is the other one ``module``, or compiled from it?"""
+    return other is module or compiled_from(type(other)) is module or NotImplemented

@@ -139,6 +139,68 @@ def test_the_original_stays_eager(net, compiled, backend):
     assert backend.graphs == []
 
 
+def test_tables_know_it_as_the_module(net, compiled):
+    again, other = framejit.compile(net, backend="eager"), Net()
+    assert compiled == net and net == compiled and compiled == again
+    assert not compiled != net and compiled != other and compiled != None  # noqa: E711
+    assert {net: "known"}[compiled] == {compiled: "known"}[net] == "known"
+    assert len({net, compiled, again, other}) == 2
+    known = weakref.WeakKeyDictionary({net: "known"})
+    assert known[again] == "known" and other not in known
+    holding = nn.ModuleList([net, compiled])
+    assert [n for n, _ in holding.named_modules()] == [
+        n for n, _ in nn.ModuleList([net, net]).named_modules()
+    ]
+
+
+def test_a_class_with_its_own_equality_keeps_it(backend):
+    class Sized(nn.Linear):
+        def __eq__(self, other):
+            return isinstance(other, Sized) and other.in_features == self.in_features
+
+        def __hash__(self):
+            return self.in_features
+
+    compiled = framejit.compile(Sized(3, 2), backend=backend)
+    assert compiled == Sized(3, 4) and compiled != Sized(4, 4) and hash(compiled) == 3
+
+
+class Tables(nn.Module):
+    """Asks tables about modules."""
+
+    def __init__(self, backend):
+        super().__init__()
+        self.first, self.other = nn.Linear(2, 2), nn.Linear(2, 2)
+        self.again = framejit.compile(self.first, backend=backend)
+        self.known = {self.first: 5}
+
+    def forward(self, x):
+        asked = [{self.first: 1}.get(self.again), {self.again: 2}.get(self.first)]
+        asked += [self.known.get(self.again), self.known.get(self.other)]
+        asked += [len({self.first, self.again, self.other}), self.again in (self.other, None)]
+        asked += [self.first == self.again, self.again == self.first, self.again != self.other]
+        return x + 1, asked, [name for name, _ in self.named_modules()]
+
+
+def test_captured_code_asks_tables(backend):
+    tables = Tables("eager")
+    expected = tables(X)
+    found = framejit.compile(tables, backend=backend, fullgraph=True)(X)
+    assert torch.equal(found[0], expected[0]) and found[1:] == expected[1:]
+    assert expected[2] == ["", "first", "other"] and len(backend.graphs) == 1
+
+
+def test_which_modules_are_the_same_is_guarded(net, compiled, backend):
+    def program(x, key, asked):
+        return x + {key: 1}.get(asked, 10)
+
+    other = Net()
+    both = framejit.compile(program, backend=backend, fullgraph=True)
+    for key, asked in [(other, compiled), (net, compiled), (compiled, net), (net, other)] * 2:
+        assert torch.equal(both(X, key, asked), program(X, key, asked))
+    assert len(backend.graphs) == 4
+
+
 def test_self_is_the_original(backend):
     seen = []
 

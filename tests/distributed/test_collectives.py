@@ -242,6 +242,17 @@ def wrong_sizes(x):
     return y
 
 
+def too_few(x):
+    dist.all_gather([torch.empty_like(x)], x)
+    return x
+
+
+def too_many(x):
+    parts = [torch.empty_like(x) for _ in range(WORLD + 1)]
+    dist.all_gather(parts, x)
+    return torch.stack(parts)
+
+
 def _said(function, x):
     try:
         result = function(x)
@@ -255,11 +266,11 @@ def _said(function, x):
 
 def _by_python(rank):
     found = []
-    for function in (not_awaited, with_gradient, strided, wrong_sizes):
+    for function in (not_awaited, with_gradient, strided, wrong_sizes, too_few, too_many):
         compiled = framejit.compile(function, backend="eager")
         expected = _said(function, torch.arange(4.0) + rank)
         assert [_said(compiled, torch.arange(4.0) + rank) for _ in range(2)] == [expected] * 2
-        if function is not wrong_sizes:
+        if function not in (wrong_sizes, too_few, too_many):
             x = torch.arange(4.0) + rank
             found.append(max(event.identifier for event in framejit.explain(function)(x).breaks))
     return found

@@ -90,3 +90,57 @@ OPTIONS = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_of_sharding(ranks, how, name):
     assert ranks.run(_with, how, OPTIONS[name]) == [(BLOCKS, 0)] * 2
+
+
+# -- methods of sharded modules --------------------------------------------------------------------
+
+
+def _accumulated(model):
+    """Gradients are exchanged, and parameters let go, for every second batch."""
+    left = []
+    for step in range(data_parallel.STEPS):
+        x, y = data_parallel.batch(step)
+        last = step % 2 == 1
+        model.set_requires_gradient_sync(last)
+        model.set_is_last_backward(last)
+        model.set_reshard_after_backward(last)
+        nn.functional.mse_loss(model(x), y).backward()
+        if last:
+            left.append([_local(p.grad) for p in model.parameters()])
+            model.zero_grad()
+    return left
+
+
+def _gathered(model):
+    """Parameters are whole while the model is used several times."""
+    left = []
+    for step in range(2):
+        model.unshard()
+        with torch.no_grad():
+            left += [model(data_parallel.batch(step + again)[0]) for again in range(2)]
+        model.reshard()
+    return left
+
+
+def _ahead(model):
+    """The parameters of a block are gathered while the one before it runs."""
+    for index in range(BLOCKS - 1):
+        model[index].set_modules_to_forward_prefetch([model[index + 1]])
+        model[index + 1].set_modules_to_backward_prefetch([model[index]])
+    return _train(model)
+
+
+def _used(rank, how, use):
+    expected = use(_sharded("plain", None))
+    counted = data_parallel.Counted("eager")
+    with events.recording(events.GraphBreak) as breaks:
+        got = use(_sharded(how, counted))
+    torch.testing.assert_close(got, expected, rtol=0, atol=0)
+    return counted.graphs, len(breaks)
+
+
+@pytest.mark.parametrize("how, breaks", [("whole", BLOCKS), ("blocks", 0), ("blocks after", 0)])
+@pytest.mark.parametrize("use", [_accumulated, _gathered, _ahead])
+def test_methods_of_compiled_modules(ranks, how, breaks, use):
+    for graphs, found in ranks.run(_used, how, use):
+        assert graphs >= BLOCKS and found % BLOCKS == 0 and found >= breaks

@@ -3,6 +3,7 @@
 import torch
 import torch.distributed as dist
 from ranks import without_group
+from torch._C._distributed_c10d import _resolve_process_group
 from torch.distributed.device_mesh import init_device_mesh
 
 import framejit
@@ -114,21 +115,79 @@ def test_groups_with_the_same_answers_share_a_graph(ranks):
     assert ranks.run(_other_groups) == [2, 2]
 
 
-def _slices(rank):
+def _of_parts(x, mesh):
+    rows, columns = mesh["rows"], mesh["columns"]
+    named = mesh.get_group("rows"), rows.get_group(), mesh.get_group(mesh_dim="columns")
+    x = x * rows.size() + columns.get_local_rank() + rows.get_rank()
+    return x + sum(group.size() for group in named), rows == mesh["rows"]
+
+
+def _parts(rank):
+    meshes = [
+        init_device_mesh("cpu", (2, 2), mesh_dim_names=names)
+        for names in (("rows", "columns"), ("columns", "rows"))
+    ]
+    backend = CountingBackend()
+    compiled = framejit.compile(_of_parts, backend=backend, fullgraph=True)
+    graphs = []
+    for mesh in (*meshes, *meshes):
+        expected, got = _of_parts(torch.ones(2), mesh), compiled(torch.ones(2), mesh)
+        assert torch.equal(got[0], expected[0]) and got[1] is expected[1] is True
+        graphs.append(len(backend.graphs))
+    return graphs
+
+
+def test_parts_of_a_mesh(four_ranks):
+    assert four_ranks.run(_parts) == [[1, 2, 2, 2]] * 4
+
+
+def _said(program, *args):
+    try:
+        return program(*args).tolist()
+    except Exception as error:  # noqa: BLE001 - compared
+        return type(error).__name__, str(error)
+
+
+def _bad_parts(rank):
+    """A part that there is not is the program's error."""
     mesh = init_device_mesh("cpu", (2, 1), mesh_dim_names=("rows", "columns"))
 
-    def sliced(x):
-        return (x + 1) * mesh["rows"].size()
+    def sliced(x, names):
+        return (x + 1) * mesh[names].size()
 
+    compiled = framejit.compile(sliced, backend="eager")
+    wrong = ["depth", ("rows", "rows")]
+    said = [_said(sliced, torch.ones(2), names) for names in wrong]
+    assert [_said(compiled, torch.ones(2), names) for names in wrong] == said
+    return [name for name, _ in said]
+
+
+def test_parts_that_a_mesh_does_not_have(ranks):
+    assert ranks.run(_bad_parts) == [["KeyError", "RuntimeError"]] * 2
+
+
+def _renamed(rank):
+    """A group of the same name after all groups have been destroyed."""
+
+    def sized(x):
+        return x * _resolve_process_group(name).size()
+
+    name = dist.group.WORLD.group_name
     backend = CountingBackend()
-    compiled = framejit.compile(sliced, backend=backend)
-    assert torch.equal(compiled(torch.ones(2)), sliced(torch.ones(2)))
-    breaks = framejit.explain(sliced)(torch.ones(2)).breaks
-    return len(backend.graphs), len(breaks)
+    compiled = framejit.compile(sized, backend=backend)
+    x = torch.ones(2)
+    seen = [_said(compiled, x)]
+    with without_group(rank) as file:
+        seen.append(_said(compiled, x)[0])
+        dist.init_process_group("gloo", init_method=f"file://{file}{rank}", rank=0, world_size=1)
+        seen.append(_said(compiled, x) if dist.group.WORLD.group_name == name else None)
+        dist.destroy_process_group()
+    return seen
 
 
-def test_slicing_a_mesh_is_one_break(ranks):
-    assert ranks.run(_slices) == [(2, 1)] * 2
+def test_groups_by_name(ranks):
+    for seen in ranks.run(_renamed):
+        assert seen[:2] == [[2, 2], "RuntimeError"] and seen[2] in ([1, 1], None)
 
 
 def _waits(rank):

@@ -210,3 +210,98 @@ def _meshes(rank):
 
 def test_meshes_are_guarded(ranks):
     assert ranks.run(_meshes) == [[1, 2, 2, 2]] * 2
+
+
+def _made_and_computed(rank, backend):
+    """All results have a mesh equal to that of the program; an equal one is torch's choice."""
+    shared = mesh()
+
+    def program(x, weight):
+        local = DTensor.from_local(x, shared, [Shard(0)], run_check=False)
+        doubled = local * 2
+        return local, doubled, doubled.redistribute(placements=[Replicate()]), doubled * weight
+
+    counted = data_parallel.Counted(backend)
+    compiled = framejit.compile(program, backend=counted, fullgraph=True)
+    for differentiable in (False, True):
+        weight = distribute_tensor(torch.ones(4, 2), shared, [Shard(0)])
+        weight.requires_grad_(differentiable)
+        x = torch.arange(4.0).view(2, 2) + rank
+        for got, expected in zip(compiled(x, weight), program(x, weight), strict=True):
+            assert type(got.device_mesh) is type(shared) and got.device_mesh == shared
+            assert got._spec == expected._spec, (repr(got._spec), repr(expected._spec))
+            assert repr(got) == repr(expected)
+            torch.testing.assert_close(got.full_tensor(), expected.full_tensor())
+    return counted.graphs
+
+
+BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_results_have_the_mesh(ranks, backend):
+    assert ranks.run(_made_and_computed, backend) == [2, 2]
+
+
+def _written_and_viewed(x, y):
+    x.mul_(2)
+    y.add_(x)
+    return x.view(-1), x[:, 1:], x.t(), y
+
+
+def _other_written(x, y):
+    y.add_(x)
+    return x.view(-1), y
+
+
+def _view_written(x, y):
+    view = x.view(-1)
+    view.mul_(2)
+    return view, x
+
+
+def _views(rank, program, backend):
+    """Writes go through the views that are returned."""
+    counted = data_parallel.Counted(backend)
+    both = []
+    for one in (program, framejit.compile(program, backend=counted, fullgraph=True)):
+        given = [distribute_tensor(torch.arange(8.0).view(4, 2), mesh(), [Shard(0)]) for _ in "xy"]
+        results = one(*given)
+        results[0].add_(1)
+        tensors = [*results, *given]
+        looks = [(type(t), t.shape, t.stride(), t.placements, t._is_view()) for t in tensors]
+        both.append((looks, [t.full_tensor().tolist() for t in tensors]))
+    assert both[0] == both[1]
+    return counted.graphs
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", [_written_and_viewed, _other_written, _view_written])
+def test_views_of_what_is_written(ranks, program, backend):
+    assert ranks.run(_views, program, backend) == [1, 1]
+
+
+def _twice_sharded(rank, backend):
+    """A DTensor that its class cannot make of what it tells of itself: in a graph it is computed,
+    and one that comes from elsewhere is left to Python."""
+
+    def flat(x):
+        return x.t().contiguous().view(-1) * 2
+
+    x = distribute_tensor(torch.arange(8.0).view(4, 2), mesh(), [Shard(0)])
+    counted = data_parallel.Counted(backend)
+    results = []
+    for program in (flat, framejit.compile(flat, backend=counted, fullgraph=True)):
+        made = program(x)
+        results.append((made.placements, made.to_local()))
+    assert results[0][0] == results[1][0] and torch.equal(results[0][1], results[1][1])
+    with events.recording(events.GraphBreak) as breaks:
+        added = framejit.compile(lambda y: y + 1, backend=counted)(made)
+    assert added.placements == made.placements
+    assert torch.equal(added.to_local(), made.to_local() + 1)
+    return counted.graphs, [one.identifier for one in breaks]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_tensor_that_its_class_cannot_make_again(ranks, backend):
+    assert ranks.run(_twice_sharded, backend) == [(1, ["FJ0114"])] * 2

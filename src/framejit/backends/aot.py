@@ -18,6 +18,7 @@ from ..graph.lazy import lazy_graph_modules
 from ..graph.outlining import has_regions
 from .context import aot_settings
 from .dividing import divided
+from .handles import with_handles
 from .inlining import inlined
 from .memory import hide_views
 from .registry import register_backend, taking_regions
@@ -53,12 +54,18 @@ def aot_autograd(
         table = decompositions() if callable(decompositions) else decompositions
 
         def compile_forward(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+            with_handles(gm)
             metadata = TracingContext.get().fw_metadata
             if metadata is not None:
                 hide_views(gm, metadata)
             return fw_compiler(gm, example_inputs)
 
+        def compile_backward(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+            with_handles(gm)
+            return (bw_compiler or fw_compiler)(gm, example_inputs)
+
         def compile_inference(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+            with_handles(gm)
             if has_regions(gm):  # perhaps with gradients in it, for which regions save
                 separate_results(gm)
             return (inference_compiler or fw_compiler)(gm, example_inputs)
@@ -69,7 +76,7 @@ def aot_autograd(
                     gm,
                     inputs,
                     fw_compiler=compile_forward,
-                    bw_compiler=bw_compiler or fw_compiler,
+                    bw_compiler=compile_backward,
                     inference_compiler=compile_inference,
                     partition_fn=_separating(partition) if has_regions(gm) else partition,
                     decompositions=table,

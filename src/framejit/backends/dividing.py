@@ -96,6 +96,7 @@ _NOT_FOR_AOTAUTOGRAD = (
     "A view was created in no_grad mode and its base or another view of its base has been modified",
     "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed",
     "outs_to_grad length",  # several views of one tensor with a history are written
+    "may result in conflicting shard order",  # a DTensor that is not made from what it tells
 )  # fmt: skip
 
 

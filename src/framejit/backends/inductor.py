@@ -22,6 +22,7 @@ from ..graph.outlining import has_regions
 from ..graph.second_order import inner_graph
 from .context import aot_settings, patched
 from .dividing import divided, owned_copy
+from .handles import with_handles
 from .inductor_passes import settings_with_passes
 from .inlining import inlined, kept_copy
 from .registry import register_backend
@@ -152,6 +153,15 @@ class InductorBackend:
 def _compile_inner(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
     """One graph of AOTAutograd's. Regions that Inductor cannot compile are compiled flat: that may
     be found out when the backward graph is compiled, after forward has run."""
+    if with_handles(gm):  # another mesh may be equal, and the cache would give it for this one
+        from torch._inductor import config  # slow optional dependency
+
+        with patched(config, fx_graph_cache=False, fx_graph_remote_cache=False):
+            return _compile_in_regions(gm, inputs, **options)
+    return _compile_in_regions(gm, inputs, **options)
+
+
+def _compile_in_regions(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
     if not has_regions(gm):
         return _compile_one(gm, inputs, **options)
     kept = kept_copy(gm)  # what Inductor is given it changes

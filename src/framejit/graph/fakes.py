@@ -204,10 +204,13 @@ class FakeWorld:
             return torch.as_strided(base.fake, meta.shape, meta.stride, meta.storage_offset)
 
     def convert(self, tensor: torch.Tensor) -> torch.Tensor:
-        """`FakeTensorMode.from_tensor`, with its refusals as graph breaks."""
+        """`FakeTensorMode.from_tensor`, with its refusals as graph breaks, and what the class of a
+        tensor made of others raises when it makes one of what it has told."""
         try:
             return self.mode.from_tensor(tensor, static_shapes=True)
-        except (RuntimeError, NotImplementedError, AssertionError) as error:
+        except GraphBreak:
+            raise
+        except Exception as error:
             raise GraphBreak(
                 "FJ0114", f"this tensor cannot be traced: {first_line(error)}"
             ) from error

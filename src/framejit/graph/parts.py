@@ -62,7 +62,9 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
         return []
     if builder.only_computes:
         return None
-    if builder.mutated_inputs and (_inseparable(builder) or _leaves_inputs(builder, module)):
+    if builder.mutated_inputs and (
+        _inseparable(builder) or _leaves_inputs(builder, module) or _returns_views_of_made(builder)
+    ):
         return []
     if _overwrites_lists(builder) or _returns_pending(builder):
         return []
@@ -182,6 +184,20 @@ def _returns_views(builder: GraphBuilder) -> bool:
     return any(
         builder.origin(node) not in inputs and builder.share(node, inputs)
         for node in builder.outputs
+    )
+
+
+def _returns_views_of_made(builder: GraphBuilder) -> bool:
+    """Is a result a view of an input that is made of other tensors? In a graph that writes to
+    inputs, AOTAutograd makes it anew from sizes and strides (`as_strided`), of which the class
+    may know nothing, or which are not those of the parts."""
+    inputs = {one.node: one.examples for one in builder.placeholders}
+    made = {memory_of(one.fake) for some in inputs.values() for one in some if one.meta.wraps}
+    results = [builder.operations[n] for n in builder.outputs if builder.origin(n) not in inputs]
+    return bool(made) and any(
+        one.meta.wraps and memory_of(one.fake) in made
+        for result in results
+        for one in result.examples
     )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from framejit import native
-from framejit.classes import asked_once
+from framejit.classes import asked_once, compiled_from
 from framejit.exc import GraphBreak
 from framejit.values.core import complaints
 from framejit.values.core.base import Raised, Value, is_nan, type_name
@@ -54,8 +54,7 @@ class ObjectKey:
         if type(other) is not ObjectKey:
             return False
         here, there = self.target, other.target
-        # Each lookup of a method in C binds it anew.
-        return here is there or (type(here) in _BOUND and bool(here == there))
+        return here is there or (_is_one_of_several(here, there) and bool(here == there))
 
     def __hash__(self) -> int:
         """That of an existing object; nothing knows the address of another."""
@@ -63,6 +62,13 @@ class ObjectKey:
         if isinstance(real, Value) or issubclass(type(real), torch.Tensor):
             return id(real)
         return hash(real)
+
+
+def _is_one_of_several(here: Any, there: Any) -> bool:
+    """Can another object be the same thing? Each lookup of a method in C binds it anew, and a
+    compiled module is the one that it was compiled from."""
+    compiled = (compiled_from(type(one)) is not None for one in (here, there))
+    return type(here) in _BOUND or any(compiled)
 
 
 class UserKey:
@@ -235,7 +241,12 @@ def hashed_by_address(cls: type) -> bool:
         known = cls.__hash__ is torch.Tensor.__hash__
     else:
         known = cls.__hash__ is object.__hash__ and cls.__eq__ is object.__eq__
-    return known or issubclass(cls, _BY_ADDRESS)
+    return known or issubclass(cls, _BY_ADDRESS) or _is_compiled_module(cls)
+
+
+def _is_compiled_module(cls: type) -> bool:
+    """Is its ``__hash__`` that of the module which it was compiled from?"""
+    return compiled_from(cls) is not None and type(cls.__hash__) is types.MethodWrapperType
 
 
 @asked_once
@@ -329,7 +340,7 @@ def tell_apart(space: Space, value: Value) -> None:
     others[value] = None
     if space.pin_keys:
         pin(space, value)
-    elif len(others) > _PAIRWISE:
+    elif len(others) > _PAIRWISE or compiled_from(type(real)) is not None:
         space.pin_keys = True
         for one in others:
             pin(space, one)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import _resolve_process_group
 from torch.distributed.device_mesh import DeviceMesh
 from torch.nn.parallel import DistributedDataParallel
 
@@ -59,7 +60,6 @@ def _answers(name: str, question: Callable[..., Any]) -> None:
     LOOKASIDES[question] = handler
 
 
-refuses("FJ0131", {DeviceMesh.__getitem__: "a part of a DeviceMesh is made"})
 refuses("FJ0126", {
     DistributedDataParallel._pre_forward: "buffers are exchanged before the module runs",
     DistributedDataParallel._post_forward: "the reducer is prepared after the module has run",
@@ -71,6 +71,48 @@ for _name in ("group_name", "group_desc", "bound_device_id"):
 isinstance(None, dist.ProcessGroup)  # the first such question sets a global of torch's
 PURE_TYPES.add(dist.ReduceOp.RedOpType)
 wraps(dist.ReduceOp.RedOpType)(wrap_identity)
+
+
+class Resolved(NamedTuple):
+    """The process group of a name; None once there is no such group."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return f"group {self.name} of "
+
+    def __call__(self, resolve: Any) -> Any:
+        try:
+            return resolve(self.name)
+        except Exception:
+            return None
+
+
+@lookaside(_resolve_process_group)
+def _resolve(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    name = args[0].realize()
+    known = Resolved(name.as_python())(_resolve_process_group) if name.is_constant else None
+    if known is None or kwargs:
+        raise GraphBreak("FJ0136", f"the process group of a {name.describe()}")
+    asked = space.const_source(_resolve_process_group, "groups by name")
+    return space.load(asked.child("call", Resolved(name.as_python())), known)
+
+
+@lookaside(DeviceMesh.__getitem__)
+def _part(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    """A part of a mesh, by names of its own dimensions: it is equal in each call."""
+    mesh, key = (one.realize() for one in args)
+    known, names = mesh.obj, key.as_python() if key.is_constant else key
+    wanted = names if isinstance(names, tuple) else (names,)
+    own = known is not None and set(known.mesh_dim_names or ())
+    if mesh.source is None or not own or not all(isinstance(n, str) and n in own for n in wanted):
+        raise GraphBreak("FJ0131", "a part of a DeviceMesh is made")
+    space.guard(mesh.source, "ID_MATCH", known)
+    try:
+        part = known[names]
+    except Exception as error:
+        raise GraphBreak("FJ0131", f"a part of a DeviceMesh is made: {error}")
+    return space.load(space.const_source(part, f"part {names} of a mesh"), part)
 
 
 @lookaside(dist.is_available)
@@ -167,6 +209,9 @@ def _all_gather(space: Space, args: Args, kwargs: Kwargs) -> Result:
     looks = {(one.metadata().dtype, one.metadata().shape) for one in outputs}
     if looks != {(known.dtype, known.shape)} or "async_op" in named:
         raise GraphBreak("FJ0125", "all_gather() of tensors that are not alike, or async_op=")
+    size = space.call_now(space.getattr_now(group, "size"), []).realize()
+    if len(outputs) != size.as_python():
+        raise GraphBreak("FJ0125", "all_gather() to fewer or more tensors than there are processes")
     call = [group, named["tensor_list"], source]
     return space.call(function_value(space, polyfills.all_gather_to_list), call, {})
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 import torch
 from torch.nn.modules.lazy import LazyModuleMixin
 
+from framejit.classes import is_compiled_from
 from framejit.exc import GraphBreak, NotYet
 from framejit.values.containers.mappings import DictValue, existing_dict
 from framejit.values.core.base import Args, Kwargs, Raised, Value
 from framejit.values.core.carried import with_known_class
-from framejit.values.core.constants import OpaqueValue
+from framejit.values.core.constants import ConstantValue, OpaqueValue
+from framejit.values.core.keys import pin, real_object
 from framejit.values.core.namespaces import own_attribute
 from framejit.values.core.operations import LazyValue
 from framejit.values.core.registry import Result, lookaside
@@ -49,6 +51,16 @@ def _infer_parameters(space: Space, args: Args, kwargs: Kwargs) -> Result:
     if space.task.may_wait and module.source is not None:
         raise NotYet(f"a {module.describe()} gets its parameters")
     return as_written(space, LazyModuleMixin._infer_parameters, args, kwargs)
+
+
+@lookaside(is_compiled_from)
+def _is_compiled_from(space: Space, args: Args, kwargs: Kwargs) -> Result:
+    """A compiled module is compared."""
+    module, other = (one.realize() for one in args)
+    if real_object(other) is None:  # made while capturing
+        return ConstantValue(NotImplemented)
+    pin(space, other)
+    return ConstantValue(is_compiled_from(real_object(module), real_object(other)))
 
 
 def _members(space: Space, module: ObjectValue, kind: str) -> DictValue | None:
