@@ -43,7 +43,7 @@ from .context import (
 from .repeatable import prepare_backward
 from .segments import Segment, assemble
 from .strides import keep_strides
-from .tensor_scalars import has_tensors_of_numbers, use_tensors
+from .tensor_scalars import has_numbers_to_change, has_scaled_numbers, use_tensors
 
 GraphCompiler = Callable[..., Any]  # (gm, example inputs) -> a callable
 
@@ -112,6 +112,7 @@ def _is_whole(gm: torch.fx.GraphModule) -> bool:
         or hooks_around() is not None
         or (known is not None and float_symbols(known.symbols.env))
         or gm.meta.get(WRITES)
+        or has_scaled_numbers(gm)
         or (WRITES in gm.meta and _idle_dropouts(gm))
     )
 
@@ -135,7 +136,7 @@ def divided(
             return differentiable_twice(compiled, lambda: None if once else gm.forward, place)
 
         def compile_part(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-            if has_tensors_of_numbers(gm):
+            if has_numbers_to_change(gm):
                 gm = owned_copy(gm)
                 use_tensors(gm, {})
             hooks = hooks_around()
