@@ -176,7 +176,8 @@ def context_of(gm: torch.fx.GraphModule, inputs: list[Any]) -> Iterator[PartCont
 def refusals() -> Iterator[list[Exception]]:
     """What AOTAutograd raised for graphs, or parts of them, that run as they are therefore."""
     before = getattr(_noted, "errors", None)
-    _noted.errors = found = []
+    found: list[Exception] = []
+    _noted.errors = found
     try:
         yield found
     finally:
