@@ -48,7 +48,7 @@ from framejit.exc import (
     Unsupported,
 )
 from framejit.graph import instalments, slow_imports
-from framejit.graph.errors import Late, WrongResult
+from framejit.graph.errors import Late, WrongResult, first_line
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code, under_hooks
 from framejit.graph.lazy import operation_count
 from framejit.graph.repeats import Region
@@ -561,17 +561,20 @@ class Compiler:
             return shared
         events.emit(events.BackendStart(**known))
 
+        shown = {**target.shown, "backend": self.backend_name}
+
         def told(regions: list[Region], error: Exception | None) -> None:
-            shown = {**target.shown, "backend": self.backend_name}
             if error is not None:
-                reason = f"{type(error).__name__}: {error}"
-                events.emit(events.RegionsRefused(**shown, reason=reason))
+                refused(error, events.RegionsRefused)
                 return
             counted = tuple([(region.name, len(region.calls)) for region in regions])
             places = tuple([[call[0] for call in region.calls] for region in regions])
             events.emit(events.RegionsCompiled(**shown, regions=counted, places=places))
 
-        compiled = compile_graph(self.backend, self.backend_name, module, examples, told=told)
+        def refused(error: Exception, kind: Any = events.GraphRefused) -> None:
+            events.emit(kind(**shown, reason=f"{type(error).__name__}: {first_line(error)}"))
+
+        compiled = compile_graph(self.backend, self.backend_name, module, examples, told, refused)
         seconds = time.perf_counter() - started
         events.emit(events.GraphCompiled(**known, inputs=len(examples), seconds=seconds))
         sharing.keep(key, compiled, module)

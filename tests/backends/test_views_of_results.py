@@ -112,3 +112,32 @@ def test_writes_that_autograd_refuses(f, backend):
     counted = Counted(backend)
     assert outcome(framejit.compile(f, backend=counted)) == outcome(f)
     assert len(counted.graphs) == (2 if f is caught else 1)
+
+
+def made_in_inference_mode(x):
+    with torch.inference_mode():
+        return x[0], x.view(-1), x.detach(), x * 2
+
+
+def between_blocks(x):
+    y = x * 1
+    with torch.inference_mode():
+        first = y[0]
+    return first, y + 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("f", [made_in_inference_mode, between_blocks])
+def test_views_of_inference_mode_require_gradients(f, backend):
+    def outcome(f):
+        x = torch.ones(2, 2, requires_grad=True)
+        results = f(x)
+        found = [(t.requires_grad, t.is_leaf, t._is_view(), t.is_inference()) for t in results]
+        (results[0] * 3).sum().backward()
+        return found, results[0].grad, x.grad
+
+    counted = Counted(backend)
+    compiled = framejit.compile(f, backend=counted)
+    for _ in range(2):
+        assert str(outcome(compiled)) == str(outcome(f))
+    assert len(counted.graphs) == (1 if f is made_in_inference_mode else 3)

@@ -7,7 +7,7 @@ from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
 import framejit
-from checking import Comparison, CountingBackend
+from checking import Comparison, CountingBackend, check
 
 X = torch.linspace(-1, 2, 12).reshape(4, 3)
 W = torch.linspace(0.5, 1.5, 3)
@@ -369,3 +369,13 @@ def test_operators_in_transforms_are_left_to_torch(operator, name):
             return type(error).__name__
 
     Comparison().compare(outcome(f), outcome(framejit.compile(f, backend="eager")), name)
+
+
+def test_transforms_after_levels_of_forward_mode():
+    def program(x):
+        with torch.autograd.forward_ad.dual_level():
+            dual = torch.autograd.forward_ad.make_dual(x, x + 1)
+            tangent = torch.autograd.forward_ad.unpack_dual(dual.sin()).tangent
+        return torch.func.jvp(lambda t: t.sin() * tangent, (x,), (tangent,))
+
+    check(program, torch.arange(3.0), graphs=3, ops=6)

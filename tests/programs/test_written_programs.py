@@ -20,6 +20,10 @@ FILES = sorted(Path(__file__).parent.glob("*_[0-9][0-9][0-9].py"))
 OPEN: dict[str, str] = {}
 
 
+#: Some whose gradients are in parts of graphs that AOTAutograd compiles.
+WITH_AOT = [path for path in FILES if path.stem in ("training_086",)]
+
+
 def compare(path: Path, mode: str) -> None:
     """Assert that a program does the same compiled."""
     text = path.read_text()
@@ -48,6 +52,11 @@ def some(files: list[Path]) -> list[object]:
 @pytest.mark.parametrize("path", some(FILES[::8]))
 def test_one_in_eight(path: Path) -> None:
     compare(path, "plain")
+
+
+@pytest.mark.parametrize("path", some(WITH_AOT))
+def test_with_aotautograd(path: Path) -> None:
+    compare(path, "aot")
 
 
 @pytest.mark.slow

@@ -225,3 +225,31 @@ def test_divmod_by_zero_has_its_own_complaint():
     compiled = framejit.compile(f, backend="eager")
     for a, b in ((7.0, 3.0), (7.5, 2.0), (8.5, 4.0), (0.5, 0.0), (7, 2), (8, 3), (9, 0)):
         assert repr(compiled(torch.ones(1), a, b)) == repr(f(torch.ones(1), a, b))
+
+
+def of_methods(x, k):
+    y = x.clone()
+    y.sub_(k, alpha=k)
+    return x.add(k, alpha=2), x.add(other=k, alpha=2), y.add_(k, alpha=4)
+
+
+def of_functions(x, k):
+    result = torch.empty_like(x)
+    torch.add(x.detach(), k, alpha=2, out=result)
+    return torch.sub(x, k, alpha=3), torch.add(x, k * 2, alpha=1.5), result
+
+
+def of_read_numbers(x, k):
+    number = torch.tensor(k).item()
+    return x.add(number, alpha=2), torch.sub(x, number, alpha=3)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("program", [of_methods, of_functions, of_read_numbers])
+def test_added_numbers_that_vary_have_a_factor(program, backend):
+    compiled = framejit.compile(program, backend=backend, fullgraph=True)
+    with framejit.config.patch(capture_scalar_outputs=True):
+        for k in (0.5, 2.0, 3.0, -4.0):
+            for x in (X, X.clone().requires_grad_()):
+                torch.testing.assert_close(compiled(x, k), program(x, k))
+    assert len(compiled.entries) == 4

@@ -33,6 +33,70 @@ def given(x: torch.Tensor) -> Any:
     return x, x * WEIGHT
 
 
+def used_after(x: torch.Tensor) -> Any:
+    y = x * WEIGHT
+    kept = [y]
+    z = y * 3
+    y = y.detach_()
+    return y, z, y * WEIGHT, kept[0] * 2
+
+
+def in_steps(x: torch.Tensor) -> Any:
+    hidden, total, seen = x, torch.zeros(()), []
+    for step in range(4):
+        hidden = torch.tanh(hidden * WEIGHT + x)
+        seen.append(hidden)
+        total = total + hidden.sum()
+        if step % 2:
+            hidden = hidden.detach_()
+            assert seen[-1] is hidden and not seen[-1].requires_grad and seen[-1].is_leaf
+    return hidden, total, *seen
+
+
+def of_a_view(x: torch.Tensor) -> Any:
+    y = x * WEIGHT
+    first = y[:1]
+    try:
+        first.detach_()
+    except RuntimeError as error:
+        return first, y, torch.tensor(len(str(error)))
+    return first, y
+
+
+def with_a_view(x: torch.Tensor) -> Any:
+    y = x * WEIGHT
+    first = y[:1]
+    y.detach_()
+    first.mul_(2)
+    return y, first
+
+
+def detached_and_marked(x: torch.Tensor) -> Any:
+    y = x * WEIGHT
+    y.detach_().requires_grad_()
+    return y * 2, x
+
+
+def given_and_written(x: torch.Tensor) -> Any:
+    z = x * WEIGHT
+    x.detach_()
+    x.mul_(2)
+    return z * 2, x
+
+
+def given_and_marked(x: torch.Tensor) -> Any:
+    z = x * WEIGHT
+    x.detach_().requires_grad_()
+    return z, x * WEIGHT
+
+
+def given_and_saved(x: torch.Tensor) -> Any:
+    y = x + WEIGHT
+    z = y * WEIGHT
+    y.detach_()
+    return y, z
+
+
 def an_operand_returned(x: torch.Tensor) -> Any:
     y = x.contiguous()
     y.detach_()
@@ -50,7 +114,10 @@ def outcome(function: Callable[..., Any], make: Callable[[], torch.Tensor]) -> A
     inputs = [WEIGHT, x] if x.requires_grad else [WEIGHT]
     if kept:
         total = torch.stack([t.sum() for t in kept]).sum()
-        found += torch.autograd.grad(total, inputs, allow_unused=True)
+        try:
+            found += torch.autograd.grad(total, inputs, allow_unused=True)
+        except RuntimeError as error:
+            found.append(str(error)[:60])
     return str(found)
 
 
@@ -62,12 +129,41 @@ INPUTS: list[Callable[[], torch.Tensor]] = [
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("function", [used_before, through_a_function, given, an_operand_returned])
+@pytest.mark.parametrize("function", [
+    used_before, through_a_function, given, an_operand_returned, used_after, in_steps, of_a_view,
+    with_a_view, detached_and_marked,
+])  # fmt: skip
 def test_detached_in_place(function: Callable[..., Any], backend: str) -> None:
+    compare(function, backend)
+
+
+@pytest.mark.parametrize("function", [given_and_written, given_and_marked, given_and_saved])
+def test_autograd_refuses_what_has_let_go_of_its_history(function: Callable[..., Any]) -> None:
+    compare(function, "eager")  # AOTAutograd saves other tensors
+
+
+def compare(function: Callable[..., Any], backend: str) -> None:
     for make in INPUTS:
         compiled = framejit.compile(function, backend=backend)
         for _ in range(2):
             assert outcome(compiled, make) == outcome(function, make)
+
+
+@pytest.mark.parametrize("function, ops", [
+    (used_before, 4), (through_a_function, 4), (used_after, 5), (in_steps, 23),
+])  # fmt: skip
+def test_results_let_go_of_it_in_one_graph(function: Callable[..., Any], ops: int) -> None:
+    for make in INPUTS[:4]:
+        assert check(function, make().detach(), graphs=1, fullgraph=True).ops == ops
+
+
+def test_existing_tensors_let_go_of_it_after_the_graph() -> None:
+    counting = CountingBackend()
+    compiled = framejit.compile(given, backend=counting, fullgraph=True)
+    for make in INPUTS[2:4]:
+        for _ in range(2):
+            assert outcome(compiled, make) == outcome(given, make)
+    assert len(counting.graphs) == 2
 
 
 def test_a_view_is_told_from_what_is_none() -> None:

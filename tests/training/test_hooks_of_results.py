@@ -187,3 +187,34 @@ def test_number_of_graphs(loss_of):
     train(loss_of, lambda f: framejit.compile(f, backend=counting), 4)
 
     assert len(counting.graphs) == 2
+
+
+def backward_of_something_else(gradient):
+    leaf = torch.ones(2, requires_grad=True)
+    with torch.enable_grad():
+        (leaf * 3).sum().backward()
+    return gradient + leaf.grad
+
+
+def backward_of_what_it_gets(gradient):
+    with torch.enable_grad():
+        gradient = gradient.detach().requires_grad_()
+        gradient.square().sum().backward()
+    return gradient.grad
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("hook", [backward_of_something_else, backward_of_what_it_gets])
+def test_hooks_compute_gradients_of_their_own(hook, backend):
+    def program(x):
+        y = x * 2
+        y.register_hook(hook)
+        return y * 3
+
+    gradients = []
+    for function in (program, framejit.compile(program, backend=backend)):
+        for _ in range(2):
+            x = torch.ones(2, requires_grad=True)
+            function(x).sum().backward()
+            gradients.append(x.grad.tolist())
+    assert gradients[2:] == gradients[:2]

@@ -31,7 +31,7 @@ from ..graph.repeats import REGIONS
 from ..graph.splits import DIVIDE
 from ..report import messages
 from . import repro
-from .context import preserved_state
+from .context import preserved_state, refusals
 from .dividing import in_context
 from .exclusive import exclusive
 from .regional import Told, compile_with_regions
@@ -47,6 +47,7 @@ def compile_graph(
     gm: torch.fx.GraphModule,
     example_inputs: Sequence[Any],
     told: Told | None = None,
+    refused: Callable[[Exception], None] | None = None,
 ) -> Callable[..., Any]:
     """Compile ``gm`` under the state that torch is in now.
 
@@ -54,7 +55,8 @@ def compile_graph(
     they are where the graph starts; dispatch modes and saved-tensor hooks of the user's do not see
     what the backend does. ``name`` defaults to the backend's own. ``told`` gets to know
     which regions were compiled once, or what the backend raises for them, when the flat graph is
-    compiled instead. Raises BackendCompilerFailed; KeyboardInterrupt and the like pass.
+    compiled instead; ``refused`` why AOTAutograd cannot trace a graph, which runs as it is then.
+    Raises BackendCompilerFailed; KeyboardInterrupt and the like pass.
     """
     if name is None:
         name = backend_name(backend)
@@ -67,8 +69,12 @@ def compile_graph(
     classes = any(map(is_of_program, example_inputs))
 
     def run(gm: torch.fx.GraphModule) -> Any:
-        with exclusive(), preserved_state(), global_state.unseen(classes):
-            return in_context(backend, gm, list(example_inputs))
+        with exclusive(), preserved_state(), global_state.unseen(classes), refusals() as found:
+            compiled = in_context(backend, gm, list(example_inputs))
+        if refused is not None:
+            for error in found:
+                refused(error)
+        return compiled
 
     try:
         compiled = None

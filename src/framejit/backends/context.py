@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import random
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,12 +28,18 @@ from .memory import save_old_content
 _TAG = " old content, no notes"
 
 
+_noted = threading.local()
+
+
 class Refused(Exception):
     """A graph that AOTAutograd cannot take as it is was about to be traced."""
 
 
 class PartContext(TracingContext):
     """The context of a graph of ours, or of a part of one."""
+
+    #: What AOTAutograd raised while it traced the graph, before it called any compiler.
+    untraceable: Exception | None = None
 
 
 class Context(PartContext):
@@ -95,17 +102,31 @@ class Context(PartContext):
 @functools.cache
 def _change_aotautograd() -> None:
     """From now on, forward graphs of ours keep copies of what they write to and backward needs, and
-    leave no notes about sizes that vary in the ``__dict__`` of tensors, whoever calls AOTAutograd.
-    """
-    from torch._functorch._aot_autograd import graph_compile  # whoever asks has imported it
+    leave no notes about sizes that vary in the ``__dict__`` of tensors, and it is known which
+    graphs of ours cannot be traced, whoever calls AOTAutograd."""
+    from torch._functorch import aot_autograd  # whoever asks has imported it
+    from torch._functorch._aot_autograd import graph_compile
     from torch._functorch._aot_autograd import runtime_wrappers as wrappers
+
+    def noting(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                context = TracingContext.try_get()
+                if isinstance(context, PartContext):
+                    context.untraceable = error
+                raise
+
+        return run
 
     divide, wrap = graph_compile._partition_joint_graph_into_fw_bw, wrappers._create_runtime_wrapper
 
     def keeping(graph: Any, inputs: Any, metadata: Any, *rest: Any) -> tuple[Any, Any, int]:
         forward, backward, count = divide(graph, inputs, metadata, *rest)
         if isinstance(TracingContext.try_get(), PartContext):
-            save_old_content(forward, metadata, count)
+            noting(save_old_content)(forward, metadata, count)
         return forward, backward, count
 
     def silent(compiled: Any, *, runtime_metadata: Any, **options: Any) -> Callable[..., Any]:
@@ -114,6 +135,8 @@ def _change_aotautograd() -> None:
             runtime_metadata.dynamic_saved_tensors_idxs.clear()
         return wrap(compiled, runtime_metadata=runtime_metadata, **options)
 
+    for stage in ("create_aot_state", "aot_stage1_graph_capture"):
+        setattr(aot_autograd, stage, noting(getattr(aot_autograd, stage)))
     graph_compile._partition_joint_graph_into_fw_bw = keeping  # type: ignore[assignment]
     wrappers._create_runtime_wrapper = silent  # type: ignore[assignment]
 
@@ -147,6 +170,24 @@ def context_of(gm: torch.fx.GraphModule, inputs: list[Any]) -> Iterator[PartCont
         return
     with entered(Context(gm, inputs)) as context:
         yield context
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[list[Exception]]:
+    """What AOTAutograd raised for graphs, or parts of them, that run as they are therefore."""
+    before = getattr(_noted, "errors", None)
+    found: list[Exception] = []
+    _noted.errors = found
+    try:
+        yield found
+    finally:
+        _noted.errors = before
+
+
+def note_refused(error: Exception) -> None:
+    """A graph runs as it is."""
+    if (errors := getattr(_noted, "errors", None)) is not None:
+        errors.append(error)
 
 
 @functools.cache

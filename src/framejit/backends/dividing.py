@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.fx
-from torch._guards import tracing
+from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..graph.builder import ONCE, WRITES
@@ -31,18 +31,19 @@ from ..graph.symbol_nodes import symbolic_inputs
 from .context import (
     Context,
     PartContext,
+    Refused,
     aot_settings,
     as_fake,
     context_of,
     entered,
+    note_refused,
     patched,
     preserved_state,
 )
-from .memory import UNSAVABLE
 from .repeatable import prepare_backward
 from .segments import Segment, assemble
 from .strides import keep_strides
-from .tensor_scalars import has_tensors_of_numbers, use_tensors
+from .tensor_scalars import has_numbers_to_change, has_scaled_numbers, use_tensors
 
 GraphCompiler = Callable[..., Any]  # (gm, example inputs) -> a callable
 
@@ -72,10 +73,10 @@ def in_context(backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[An
 
 
 def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-    """``compile_graph(gm, inputs)``; the graph as it is if AOTAutograd cannot see which elements a
-    write reaches or finds several in one place, forgets that it has resolved a conjugate, loses
-    count of the gradients of views, asks for a history that eager mode does not ask for, or finds
-    that what backward needs is written to, which is an error only where it is called. A graph with
+    """``compile_graph(gm, inputs)``; the graph as it is if AOTAutograd cannot trace it: it runs as
+    recorded, and AOTAutograd may not see which elements a write reaches, forget that it has
+    resolved a conjugate, lose count of the gradients of views, ask for a history that eager mode
+    does not ask for, or find an error that is one only where backward is called. A graph with
     regions is compiled flat then."""
     try:
         if not torch.is_grad_enabled():
@@ -84,20 +85,23 @@ def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: li
         with unwarned("Error detected in .*Backward"):
             return compile_graph(gm, inputs)
     except Exception as error:
-        if has_regions(gm) or not any(reason in str(error) for reason in _NOT_FOR_AOTAUTOGRAD):
+        if has_regions(gm) or not _is_refusal(error):
             raise
+        note_refused(error)
         return gm.forward
 
 
-_NOT_FOR_AOTAUTOGRAD = (
-    "as_strided() is non-compositional", "has been modified by an inplace operation",
-    "doesn't work on unresolved conjugated tensors", UNSAVABLE,
-    "more than one element of the written-to tensor refers to a single memory location",
-    "A view was created in no_grad mode and its base or another view of its base has been modified",
-    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed",
-    "outs_to_grad length",  # several views of one tensor with a history are written
-    "may result in conflicting shard order",  # a DTensor that is not made from what it tells
-)  # fmt: skip
+def _is_refusal(error: Exception) -> bool:
+    """Did AOTAutograd raise it because it cannot trace the graph? Floats that are to be built in
+    are another matter (`with_floats`), and so are graphs that are to be divided."""
+    context = TracingContext.try_get()
+    if not isinstance(context, PartContext) or context.untraceable is not error:
+        return False
+    from torch.fx.passes._tensorify_python_scalars import (  # AOTAutograd has imported it
+        TensorifyScalarRestartAnalysis,
+    )
+
+    return not isinstance(error, (Refused, TensorifyScalarRestartAnalysis))
 
 
 def _is_whole(gm: torch.fx.GraphModule) -> bool:
@@ -108,6 +112,7 @@ def _is_whole(gm: torch.fx.GraphModule) -> bool:
         or hooks_around() is not None
         or (known is not None and float_symbols(known.symbols.env))
         or gm.meta.get(WRITES)
+        or has_scaled_numbers(gm)
         or (WRITES in gm.meta and _idle_dropouts(gm))
     )
 
@@ -131,7 +136,7 @@ def divided(
             return differentiable_twice(compiled, lambda: None if once else gm.forward, place)
 
         def compile_part(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-            if has_tensors_of_numbers(gm):
+            if has_numbers_to_change(gm):
                 gm = owned_copy(gm)
                 use_tensors(gm, {})
             hooks = hooks_around()

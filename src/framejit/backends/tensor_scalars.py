@@ -60,6 +60,12 @@ class _Rewriter:
             return None if None in twins else twins
         return None
 
+    def product(self, like: _Node, number: _Node, factor: Any) -> _Node:
+        """A number, multiplied."""
+        made = self._call(like, operator.mul, (number, factor))
+        self._twin_of_result(made)
+        return made
+
     def scaled(self, node: _Node, position: int, factor: Any) -> None:
         """Multiply a tensor, or each of a list, before the operator gets it."""
         several = isinstance(node.args[position], (list, tuple)) or "_foreach" in str(node.target)
@@ -72,6 +78,13 @@ class _Rewriter:
 def _without_alpha(rewriter: _Rewriter, node: _Node) -> None:
     """``x + alpha * y`` and ``x - alpha * y``."""
     factor = rewriter.tensor(node.kwargs.get("alpha"))
+    if _has_scaled_number(node):
+        with rewriter.graph.inserting_before(node):
+            made = rewriter.product(node, _second(node), node.kwargs["alpha"])
+        node.args = (node.args[0], made)
+        dropped = ("alpha", "other")
+        node.kwargs = {name: value for name, value in node.kwargs.items() if name not in dropped}
+        return
     if factor is None or len(node.args) < 2 or isinstance(node.args[1], (int, float)):
         return
     rewriter.scaled(node, 1, factor)
@@ -125,9 +138,29 @@ def _has_tensor_of_numbers(node: _Node) -> bool:
     return isinstance(value, torch.Tensor) and value.dim() == 1
 
 
-def has_tensors_of_numbers(gm: torch.fx.GraphModule) -> bool:
-    """Has the graph such an operation?"""
-    return any(map(_has_tensor_of_numbers, gm.graph.nodes))
+def _has_scaled_number(node: _Node) -> bool:
+    """Does it add a number that varies, times another? AOTAutograd forgets the other one."""
+    name = str(node.target if node.op == "call_method" else getattr(node.target, "__name__", ""))
+    number = _second(node)
+    if name.removesuffix("_") not in ("add", "sub") or not isinstance(number, _Node):
+        return False
+    known = number.meta.get("example_value")
+    return "alpha" in node.kwargs and isinstance(known, (torch.SymFloat, torch.SymInt, int, float))
+
+
+def _second(node: _Node) -> Any:
+    return node.args[1] if len(node.args) > 1 else node.kwargs.get("other")
+
+
+def has_numbers_to_change(gm: torch.fx.GraphModule) -> bool:
+    """Has the graph operations that `use_tensors` changes even if no float varies?"""
+    nodes = gm.graph.nodes
+    return any(map(_has_tensor_of_numbers, nodes)) or has_scaled_numbers(gm)
+
+
+def has_scaled_numbers(gm: torch.fx.GraphModule) -> bool:
+    """Of them, those that AOTAutograd takes as they are, and gets wrong?"""
+    return any(map(_has_scaled_number, gm.graph.nodes))
 
 
 def use_tensors(gm: torch.fx.GraphModule, tensors: dict[_Node, _Node]) -> None:

@@ -156,6 +156,7 @@ def finish_graph(trace: Trace) -> Graph:
     for i in plain:
         examples[i] = as_plain(examples[i])
     as_it_is = isinstance(trace.outcome, Broken) and trace.outcome.as_it_is
+    as_it_is = as_it_is or _hands_out_bare_views(trace, originals)
     if opens_hooks(module) or trace.around is not None:  # they may save what is written
         as_it_is = as_it_is or builder.reads_what_it_writes()
     parts = [] if as_it_is else independent_parts(builder, module)
@@ -176,6 +177,17 @@ def finish_graph(trace: Trace) -> Graph:
         plain=plain if classes else None,
         expects=bool(trace.space.effects.expected),
         spent=tuple(zip(spent, _reached(builder, [originals[i] for i in spent]), strict=True)),
+    )  # fmt: skip
+
+
+def _hands_out_bare_views(trace: Trace, results: list[Any]) -> bool:
+    """Is a view, made in inference mode, of what requires a gradient among them? It requires one
+    without having a history, which no backend knows that makes views anew."""
+    made, operation = trace.space.effects.made_leaves, trace.space.builder.operation
+    return any(
+        node.op != "placeholder" and node not in made and example.meta.requires_grad
+        and example.meta.is_leaf
+        for node in results for example in operation(node).examples
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from framejit.codegen.function import Draft
 from framejit.collection import no_collection
 from framejit.exc import AROUND_MODULE, GraphBreak
 from framejit.graph import instalments
-from framejit.graph.differentiation import Spent
+from framejit.graph.differentiation import Spent, held_for_backward
 from framejit.graph.global_state import asked_functions, unseen
 from framejit.graph.gradients import differentiable_reach
 from framejit.interpreter import opcodes  # noqa: F401 - registers the handlers
@@ -182,6 +182,8 @@ def _problem(trace: Trace) -> Again | None:
         if (kept := space.effects.retaining.get(node)) is not None:
             why = "a result that keeps its gradient is handed out"
             return Again(kept.step, GraphBreak("FJ0111", why))
+    if space.effects.let_go and (unsound := _half_let_go(trace)) is not None:
+        return unsound
     for step in space.effects.unfinished.values():
         why = "a collective operation that the same graph does not wait for"
         return Again(step, GraphBreak("FJ0125", why))
@@ -196,6 +198,21 @@ def _problem(trace: Trace) -> Again | None:
     if space.effects.expected and (space.builder.mutated_inputs or space.builder.exchanges):
         return Again()
     return None
+
+
+def _half_let_go(trace: Trace) -> Again | None:
+    """A history cannot be let go of where autograd or the program knows the tensor with it."""
+    space, outputs = trace.space, trace.draft.output_nodes()
+    let_go = space.effects.let_go
+    try:
+        held = held_for_backward(space.builder, outputs, let_go)
+    except GraphBreak as broken:
+        return Again(min(let_go.values()), broken)
+    held.update(node for node in outputs if node.op != "placeholder" and node in let_go)
+    if not held:
+        return None
+    why = "Tensor.detach_() of a tensor that backward needs"
+    return Again(min(let_go[node] for node in held), GraphBreak("FJ0111", why))
 
 
 def _half_spent(trace: Trace) -> Again | None:

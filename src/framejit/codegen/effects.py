@@ -158,6 +158,8 @@ def _write_tensor(out: Emitter, value: TensorValue) -> None:
     if flag is not None:
         attributes["requires_grad"] = ConstantValue(flag)
     set_attributes(out, out.value(value), attributes)
+    if value.let_go:
+        out.statement(call(out.constant(torch.Tensor.detach_), out.value(value)))
 
 
 def _write_cache_hit(out: Emitter, value: CacheHit) -> None:

@@ -266,6 +266,26 @@ def order_of_arrival(
     return found
 
 
+def held_for_backward(
+    builder: GraphBuilder, outputs: Iterable[_Node], tensors: Iterable[_Node]
+) -> set[_Node]:
+    """Those of ``tensors`` that autograd holds itself, not what is in them, for the gradients of
+    ``outputs``: it finds no history any more where they let go of theirs."""
+    with _refusing(), _replaying(builder) as values:
+        nodes = _autograd_nodes(values[node] for node in outputs)
+        held = {id(tensor) for node in nodes for tensor in _saved_by(node)}
+        return {node for node in tensors if id(values[node]) in held}
+
+
+def _saved_by(node: Any) -> Iterator[Any]:
+    """What a node of autograd has saved and not let go of yet."""
+    for name in dir(node):
+        if name == "saved_tensors" or name.startswith("_saved_"):
+            with contextlib.suppress(RuntimeError):  # it has let go of all
+                found = getattr(node, name)
+                yield from found if isinstance(found, (list, tuple)) else [found]
+
+
 @contextlib.contextmanager
 def _refusing() -> Iterator[None]:
     """What autograd refuses is a graph break: then Python asks it, and it says why."""

@@ -31,13 +31,21 @@ Reached = Sequence[frozenset[int]]
 
 
 def reached_inputs(builder: GraphBuilder) -> Reached | None:
-    """What each output's gradient reaches; None when all that have a gradient reach the same."""
+    """What each output's gradient reaches; None when all that have a gradient reach the same, and
+    all that there is: `unreached_inputs` sees to the rest, unless the graph computes gradients."""
     results = [builder.operation(node) for node in builder.outputs]
-    if len(results) < 2 or not any(one.differentiable for one in results):
+    if len(results) < 2 and not builder.differentiated:
+        return None
+    if not any(one.differentiable for one in results):
         return None
     inputs = [builder.placeholders[index].node for index in builder.used_inputs]
     nodes = [operation.node for operation in builder.recorded]
-    return reached_within(builder, inputs, nodes, builder.outputs, len(builder.used_symbols))
+    offset = len(builder.used_symbols)
+    found = _reach_of_all(builder, inputs, nodes, builder.outputs, offset)
+    given = {i for i, node in enumerate(inputs, offset) if builder.operations[node].differentiable}
+    if builder.differentiated and any(found) and given.difference(*found):
+        return found
+    return found if _differ(found) else None
 
 
 def unreached_inputs(builder: GraphBuilder) -> tuple[int, ...]:
@@ -85,14 +93,25 @@ def reached_within(
     outputs: Sequence[_Node], offset: int = 0,
 ) -> Reached | None:  # fmt: skip
     """The same for some nodes of the graph, with ``offset`` arguments in front of the inputs."""
+    found = _reach_of_all(builder, inputs, nodes, outputs, offset)
+    return found if _differ(found) else None
+
+
+def _differ(found: Reached) -> bool:
+    return len({reached for reached in found if reached}) > 1
+
+
+def _reach_of_all(
+    builder: GraphBuilder, inputs: Sequence[_Node], nodes: Iterable[_Node],
+    outputs: Sequence[_Node], offset: int,
+) -> Reached:  # fmt: skip
     starts = {
         node: {number} if builder.operations[node].differentiable else set()
         for number, node in enumerate(inputs, offset)
     }
     reach = differentiable_reach(builder, starts, nodes)
     nothing: set[int] = set()
-    found_all = [frozenset(reach.get(node, nothing)) for node in outputs]
-    return found_all if len({found for found in found_all if found}) > 1 else None
+    return [frozenset(reach.get(node, nothing)) for node in outputs]
 
 
 def differentiable_reach(

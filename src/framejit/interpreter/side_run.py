@@ -65,7 +65,9 @@ def _computes(
     imagined = builder.world.imagined(sizes, strides, like)
     node, example = builder.add_input("saved", like, imagined)
     values = [space.load(space.const_source(hook, "a hook"), hook) for hook in hooks]
-    result = _outcome(space, function, [*values, TensorValue(node, example)])
+    given = TensorValue(node, example)
+    space.graph_inputs.append(given)
+    result = _outcome(space, function, [*values, given])
     # A tensor from elsewhere would be frozen into the graph.
     if isinstance(result, TensorValue) and len(builder.inputs) == 1:
         return True, list(space.const_roots.values())

@@ -40,6 +40,7 @@ _BY_FIELD: dict[type[events.Event], tuple[str, str]] = {
     events.Deoptimised: ("deoptimised", "reason"),
     events.BackendFailed: ("backend_failed", "backend"),
     events.RegionsRefused: ("regions_refused", "backend"),
+    events.GraphRefused: ("graphs_refused", "backend"),
     events.InternalFailure: ("internal_error", "reason"),
     events.Mismatch: ("mismatch", "name"),
     events.AuditSkipped: ("not_audited", "reason"),

@@ -211,6 +211,14 @@ class RegionsRefused(Event):
 
 
 @dataclass(slots=True, kw_only=True, eq=False, match_args=False)
+class GraphRefused(Event):
+    """AOTAutograd cannot trace a graph, or a part of one, which runs as it is."""
+
+    backend: str
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True, eq=False, match_args=False)
 class InternalFailure(Event):
     """A bug of framejit: the frame ran as plain Python."""
 

@@ -198,6 +198,9 @@ class Explanation:
                 self._skips[
                     Skip(*where, "FJ0207", f"layers are not compiled once: {event.reason}")
                 ] = None
+            case events.GraphRefused():
+                why = f"AOTAutograd cannot trace the graph, which runs as it is: {event.reason}"
+                self._skips[Skip(*where, "FJ0207", why)] = None
             case events.BackendFailed():
                 self._skips[Skip(*where, "FJ0207", event.reason)] = None
             case events.AuditSkipped():

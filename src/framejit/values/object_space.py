@@ -32,7 +32,7 @@ from framejit.values.torch.hooks import watch_gradient
 from framejit.values.torch.leaf_hooks import assign_hook_dict, hook_dict, hook_leaf, is_leaf
 from framejit.values.torch.leaves import (
     assign_gradient,
-    check_detachable,
+    let_go_of_history,
     replace_data,
     require_gradient,
 )
@@ -92,7 +92,7 @@ class ObjectSpace(Space):
     assign_hook_dict = assign_hook_dict
     require_gradient = require_gradient
     replace_data = replace_data
-    check_detachable = check_detachable
+    let_go_of_history = let_go_of_history
     assign_gradient = assign_gradient
     scaled = scaled
     of_data = of_data

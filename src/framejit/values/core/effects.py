@@ -93,6 +93,8 @@ class Effects:
         self.switched: dict[Value, int] = {}
         #: The nodes of the latter before that, and the steps.
         self.replaced: dict[Any, int] = {}
+        #: The former nodes of tensors that have let go of their history, and the steps.
+        self.let_go: dict[Any, int] = {}
         #: Collective operations that nobody has waited for, and since which step.
         self.unfinished: dict[Value, int] = {}
         #: Truth values that depend on data and are taken for granted; checked after the graph.
@@ -181,6 +183,12 @@ class Effects:
     def ask(self, state: Any) -> None:
         """From now on these are asked by torch's functions."""
         self.torch_function.state = state
+        self.changes.note()
+
+    def let_go_of_history(self, node: Any, step: int) -> None:
+        """A tensor has no history any more: it has another node."""
+        self.let_go[node] = step
+        self.writes += 1
         self.changes.note()
 
     def note_watching(self) -> None:

@@ -29,7 +29,7 @@ _OPAQUE_PACKAGES = (
     "torch.jit", "torch.onnx", "torch.package", "torch.distributed", "torch.multiprocessing",
     "torch.utils.data", "torch._logging", "torch.profiler", "torch.export", "torch.cuda",
     "torch.serialization", "torch._tensor_str", "torch.hub", "torch.testing",
-    "torch.autograd.gradcheck",
+    "torch.autograd.gradcheck", "torch.autograd.forward_ad",
     "torch._library", "torch.library", "torch._ops", "torch._higher_order_ops", "torch._prims",
     "torch._refs", "torch._decomp", "torch._meta_registrations", "torch.ao", "sympy", "numpy",
 )  # fmt: skip

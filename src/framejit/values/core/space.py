@@ -131,7 +131,7 @@ class Space(ClassLookup):
     assign_hook_dict: Callable[..., None]
     require_gradient: Callable[..., Value]
     replace_data: Callable[..., None]
-    check_detachable: Callable[..., None]
+    let_go_of_history: Callable[..., bool]
     assign_gradient: Callable[..., None]
     scaled: Callable[..., Result]
     of_data: Callable[..., Value | None]

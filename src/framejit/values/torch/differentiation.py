@@ -138,6 +138,8 @@ def _reached(space: Space, outputs: list[Any]) -> dict[Any, TensorValue]:
     by_node = dict(zip(inputs, space.graph_inputs, strict=True))
     by_node.update({node: leaf.value for node, leaf in space.effects.made_leaves.items()})
     found = leaves_of(builder, outputs, list(space.effects.made_leaves))
+    if any(by_node[node].obj is None and node.op == "placeholder" for node in found):
+        raise GraphBreak("FJ0117", "backward() comes to a tensor that only the graph knows")
     # Autograd asks for it when it comes there.
     return {node: by_node[node] for node in found if by_node[node].metadata().requires_grad}
 

@@ -46,7 +46,7 @@ def require_gradient(space: Space, tensor: TensorValue, wanted: bool | None) -> 
 def _switch(space: Space, tensor: TensorValue, wanted: bool) -> TensorValue:
     """The same for an existing tensor. Operations that come now take a tensor with the same
     elements; a leaf of the graph's own cannot be handed out, nor what it makes differentiable."""
-    if tensor.replaced or not _is_existing_leaf(space, tensor):
+    if tensor.replaced or tensor.let_go or not _is_existing_leaf(space, tensor):
         raise GraphBreak("FJ0111", "requires_grad_() of a tensor that is no leaf")
     builder = space.builder
     before = tensor.proxy(space), tensor.example
@@ -78,15 +78,57 @@ def _detach_in_place(space: Space, args: Args, kwargs: Kwargs) -> Result:
     return tensor.call_method(space, "detach_", [], {})
 
 
-def check_detachable(space: Space, tensor: TensorValue) -> None:
-    """GraphBreak where `detach_` does more than nothing: backends that compute gradients take away
-    what was computed of the tensor before, too, or leave an existing tensor as it is, and do not
-    know that a view refuses."""
+def let_go_of_history(space: Space, tensor: TensorValue) -> bool:
+    """``tensor.detach_()``, where that does more than nothing: operations that come now take a
+    tensor with the same elements. (As a node, backends that compute gradients would take away what
+    was computed of the tensor before, too, or leave an existing tensor as it is.)"""
     existing, history = tensor.original(space), bool(tensor.metadata().requires_grad)
-    if not history and existing.obj is not None and existing.source is not None:
-        history = space.truth(space.now(existing.asked(space, torch.Tensor._is_view)))
-    if history:
-        raise GraphBreak("FJ0111", "Tensor.detach_() of a tensor with a history, or of a view")
+    if existing.obj is not None and existing.source is not None:
+        if space.truth(space.now(existing.asked(space, torch.Tensor._is_view))):
+            raise GraphBreak("FJ0111", "Tensor.detach_() of a view")
+    if not history:
+        return False
+    usual = existing is tensor and type(tensor) is TensorValue and tensor.cls is torch.Tensor
+    if not usual or tensor.replaced or tensor.switched or space.task.alone or space.transforms:
+        raise GraphBreak("FJ0111", "Tensor.detach_() of an unusual tensor with a history")
+    if tensor.obj is None:
+        _let_go_of_own(space, tensor)
+    elif _is_existing_leaf(space, tensor):
+        _switch(space, tensor, wanted=False)
+    elif tensor.source is not None:
+        before = tensor.proxy(space), tensor.example
+        _check_alone(space, tensor)
+        tensor.node, tensor.example = _detached(space, tensor)
+        tensor.switched, tensor.let_go = before, True
+        space.effects.let_go_of_history(before[0], space.step)
+        space.effects.switched.setdefault(tensor, space.step)
+        space.changed(tensor)
+    else:
+        raise GraphBreak("FJ0111", "Tensor.detach_() of a tensor that only Python knows")
+    return True
+
+
+def _let_go_of_own(space: Space, tensor: TensorValue) -> None:
+    """The same for a result of the graph."""
+    effects, node = space.effects, tensor.node
+    if tensor.keeps_gradients(space) or node in effects.watched:
+        raise GraphBreak("FJ0111", "Tensor.detach_() of a tensor whose gradient is waited for")
+    _check_alone(space, tensor)
+    tensor.node, tensor.example = _detached(space, tensor)
+    effects.let_go_of_history(node, space.step)
+
+
+def _check_alone(space: Space, tensor: TensorValue) -> None:
+    """GraphBreak if it is a view, which refuses, or has views: what is written to one gives its
+    base a history."""
+    builder, own = space.builder, tensor.example
+    found = builder.has_views([tensor.node])
+    for one in builder.operations.values() if tensor.obj is None else ():
+        found = found or (own not in one.examples and builder.share(tensor.node, [one.node]))
+        if own in one.examples:
+            break
+    if found:
+        raise GraphBreak("FJ0111", "Tensor.detach_() of a tensor with a history, and of views")
 
 
 @lookaside(torch.nn.Parameter)
@@ -235,6 +277,11 @@ def final_flag(space: Space, tensor: TensorValue) -> bool | None:
         return None
     before = tensor.obj.requires_grad
     is_input = tensor.node.op == "placeholder"
+    if tensor.let_go:
+        if any(map(space.builder.is_written, (tensor.switched[0], tensor.node))):
+            step = space.effects.switched[tensor]
+            raise Unmaterialisable(step, "detach_() of a tensor that is changed in place")
+        return None
     other = tensor.switched[1] if is_input else tensor.example
     own = [tensor.node, tensor.switched[0]]
     inputs = [one.node for one in space.builder.placeholders if one.node not in own]

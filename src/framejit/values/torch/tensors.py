@@ -89,6 +89,8 @@ class TensorValue(Overridable):
     #: Node and example of an existing tensor with the other value of ``requires_grad``, if the
     #: program has switched it.
     switched: tuple[Any, Any] | None = None
+    #: Has an existing tensor let go of its history?
+    let_go: bool = False
     #: Has the program assigned to ``data`` of an existing tensor?
     replaced: bool = False
     #: The value of its ``__dict__``.
@@ -269,8 +271,8 @@ class TensorValue(Overridable):
             raise GraphBreak("FJ0160", f"Tensor.{name}()")
         if name == "requires_grad_":
             return space.require_gradient(self, _is_wanted(args, kwargs))
-        if name == "detach_":
-            space.check_detachable(self)
+        if name == "detach_" and space.let_go_of_history(self):
+            return self
         if name in HOOK_DICTS.values() and space.is_leaf(self):
             return space.hook_leaf(self, name, args, kwargs)
         if name in ("register_hook", "retain_grad") and self.obj is None:
