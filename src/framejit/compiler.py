@@ -560,7 +560,6 @@ class Compiler:
             events.emit(events.GraphReused(**known))
             return shared
         events.emit(events.BackendStart(**known))
-
         shown = {**target.shown, "backend": self.backend_name}
 
         def told(regions: list[Region], error: Exception | None) -> None:

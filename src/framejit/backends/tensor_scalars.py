@@ -14,6 +14,8 @@ from typing import Any
 import torch
 import torch.fx
 
+from ..graph.lazy import outer_graph
+
 _Node = torch.fx.Node
 
 #: The same of numbers and of tensors of double precision.
@@ -160,7 +162,7 @@ def has_numbers_to_change(gm: torch.fx.GraphModule) -> bool:
 
 def has_scaled_numbers(gm: torch.fx.GraphModule) -> bool:
     """Of them, those that AOTAutograd takes as they are, and gets wrong?"""
-    return any(map(_has_scaled_number, gm.graph.nodes))
+    return any(map(_has_scaled_number, outer_graph(gm).nodes))
 
 
 def use_tensors(gm: torch.fx.GraphModule, tensors: dict[_Node, _Node]) -> None:

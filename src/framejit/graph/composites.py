@@ -103,8 +103,8 @@ def template_of(recorded: GraphBuilder, outputs: Sequence[_Node]) -> Template | 
     it returns of that."""
     if not outputs or recorded.world.symbols_if_any is not None or recorded.writers:
         return None
-    if not recorded.only_computes:
-        return None
+    if not recorded.only_computes or not all(one.examples for one in recorded.recorded):
+        return None  # or an operation gives a number, of which some backends make something else
     given = [one.example for one in recorded.placeholders]
     if not all(type(example) is Example and example.meta.is_plain for example in given):
         return None

@@ -490,8 +490,7 @@ def from_fx(space: Space, node: Any, example: Any, operands: Iterable[Value] = (
         for value in operands:
             if isinstance(value, TensorValue) and value.example is example:
                 return value
-        part = space.part_of_operand(example) if space.wrappers else None
-        if part is not None:
+        if space.wrappers and (part := space.part_of_operand(example)) is not None:
             return part
         if example.meta.symbolic:
             space.builder.symbol_nodes.in_sizes(node, example, space.builder.symbols)
