@@ -16,6 +16,7 @@ import torch.fx
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from ..exc import GraphBreak
 from ..graph.builder import ONCE, WRITES
 from ..graph.errors import begins_at
 from ..graph.gradients import exact_gradients
@@ -93,7 +94,8 @@ def _compiled(compile_graph: GraphCompiler, gm: torch.fx.GraphModule, inputs: li
 
 def _is_refusal(error: Exception) -> bool:
     """Did AOTAutograd raise it because it cannot trace the graph? Floats that are to be built in
-    are another matter (`with_floats`), and so are graphs that are to be divided."""
+    are another matter (`with_floats`), and so are graphs that are to be divided, and hooks that do
+    more than compute."""
     context = TracingContext.try_get()
     if not isinstance(context, PartContext) or context.untraceable is not error:
         return False
@@ -101,7 +103,7 @@ def _is_refusal(error: Exception) -> bool:
         TensorifyScalarRestartAnalysis,
     )
 
-    return not isinstance(error, (Refused, TensorifyScalarRestartAnalysis))
+    return not isinstance(error, (Refused, GraphBreak, TensorifyScalarRestartAnalysis))
 
 
 def _is_whole(gm: torch.fx.GraphModule) -> bool:
