@@ -12,7 +12,7 @@ from torch import nn
 import framejit
 from checking import check
 from framejit import config
-from framejit.graph.lazy import operation_count, outer_graph
+from framejit.graph.lazy import operation_count, outer_graph, targets_in
 
 X = torch.linspace(-1, 1, 32).reshape(4, 8)
 
@@ -144,6 +144,27 @@ def test_whoever_does_not_look_gets_one_operation_per_call():
     few, many = [outer_graph(captured(stack(count=n), X)[0]) for n in (8, 24)]
     calls = [[node for node in g.nodes if node.op.startswith("call")] for g in (few, many)]
     assert len(calls[1]) - len(calls[0]) == 16
+
+
+def test_what_a_graph_calls_is_what_its_operations_call():
+    module, _ = captured(stack(), X)
+    (flat, _), ran = captured(stack(), X, recordings=False), module.forward
+    expected = {node.target for node in flat.graph.nodes if node.op.startswith("call")}
+    calls = {target for target in targets_in(module) if callable(target) or target == "transpose"}
+    assert calls == expected and ran is not None
+
+
+def test_truth_values_are_taken_for_granted_beside_repeated_calls():
+    model = stack(count=12)
+
+    def f(x):
+        y = model(x)
+        return y + 1 if y.sum() > -1e9 else y - 1
+
+    with torch.no_grad():
+        made = check(f, X)
+        with config.patch(recordings=False):
+            assert len(check(f, X).graphs) == len(made.graphs)
 
 
 LOOKS = {

@@ -182,7 +182,8 @@ def _calls_in(module: GraphModule) -> dict[Any, Any]:
 
 def targets_in(module: GraphModule) -> set[Any]:
     """What a graph calls."""
-    targets = {node.target for node in outer_graph(module).nodes}
+    calls = _calls_in(module)
+    targets = {node.target for node in outer_graph(module).nodes if node not in calls}
     return targets.union(*[template.targets for template in _templates(module)])
 
 
