@@ -25,6 +25,7 @@ from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
 from ..graph.builder import EXCHANGES
 from ..graph.errors import begins_at
+from ..graph.lazy import operation_count
 from ..graph.parts import PARTS
 from ..graph.plain_inputs import is_of_program
 from ..graph.repeats import REGIONS
@@ -195,7 +196,7 @@ def is_watched() -> bool:
 
 def _describe(name: str, gm: torch.fx.GraphModule, error: Exception) -> str:
     """A few lines: who failed, on what, for which of the user's lines, with what message, where."""
-    operations = sum(node.op.startswith("call_") for node in gm.graph.nodes)
+    operations = operation_count(gm)
     noun = "operation" if operations == 1 else "operations"
     lines = [f"backend {name!r} raised {type(error).__name__} on a graph of {operations} {noun}:"]
     text = [line.rstrip() for line in str(error).splitlines() if line.strip()]

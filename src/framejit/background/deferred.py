@@ -33,6 +33,7 @@ from framejit.compiled_frame import CompiledFrame, Origin
 from framejit.graph import slow_imports
 from framejit.graph.alike import description
 from framejit.graph.expressions import Tree
+from framejit.graph.lazy import operation_count
 from framejit.graph.silence import remembering
 from framejit.guards.plan import Plan
 from framejit.package.data import Unsaveable
@@ -212,7 +213,7 @@ class _Upgrade:
         target, inputs, settings, key = self.postponed
         background, module = self.background, self.call.module
         shown = {**target.shown, "backend": background.spelling[0]}
-        operations = sum(node.op.startswith("call") for node in module.graph.nodes)
+        operations = operation_count(module)
         shared = sharing.find(key, background.function, module)
         if shared is not None:
             self._put_in_place(shared, [])

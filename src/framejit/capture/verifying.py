@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 def described_nodes(builder: GraphBuilder) -> list[str]:
     """The recorded operations with their results; for captures that are compared."""
     lines = []
-    builder.flatten()
     for node, operation in builder.operations.items():
         results = [repr_of(one.meta) for one in examples_in(operation.example)]
         kept = operation.example if not isinstance(operation.example, Example) else None

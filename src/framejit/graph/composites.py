@@ -101,7 +101,7 @@ class Template:
 def template_of(recorded: GraphBuilder, outputs: Sequence[_Node]) -> Template | None:
     """What a call has recorded, if it can be one operation where it is repeated; ``outputs``: what
     it returns of that."""
-    if not outputs or recorded.world.symbols_if_any is not None or recorded.writers:
+    if not outputs or recorded.world.symbols_if_any is not None:
         return None
     if not recorded.only_computes or not all(one.examples for one in recorded.recorded):
         return None  # or an operation gives a number, of which some backends make something else

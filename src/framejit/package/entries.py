@@ -28,6 +28,7 @@ from framejit.compiled_frame import CompiledFrame
 from framejit.compiler import Break, Compiler
 from framejit.graph.bounds import Assumption
 from framejit.graph.expressions import postfix
+from framejit.graph.lazy import operation_count
 from framejit.graph.stand_ins import StandIns
 from framejit.guards.kinds import KINDS, RELATIONS
 from framejit.guards.plan import Plan, value_at
@@ -114,7 +115,7 @@ def encode_entry(
     parts["entry"] = json.dumps(data).encode()
     row = {"label": label, "guards": plan.describe(), "operations": 0, "backend": None}
     if origin.call is not None:
-        row["operations"] = sum(n.op.startswith("call") for n in origin.call.module.graph.nodes)
+        row["operations"] = operation_count(origin.call.module)
         row["backend"] = compiled.compiler.backend_name
         row["artifact"] = graph["artifact"]
     return row, {_labelled(name, label): part for name, part in parts.items()}
