@@ -8,7 +8,7 @@ executes it, and nothing else ever loads a user's value again. Next room: native
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence, Set
 from typing import Any, NamedTuple
 
 
@@ -20,7 +20,13 @@ class Fact(NamedTuple):
     line: tuple[str, int] | None  # the user's file and line that relied on it
 
 
+#: Kinds of facts whose payload is one of the user's objects.
 _BY_IDENTITY = frozenset({"ID_MATCH", "TYPE_MATCH", "FUNCTION_MATCH"})
+
+#: What all sources have that nothing else is known of; nobody writes to these.
+_NO_FACTS: tuple[Fact, ...] = ()
+_NO_KEYS: frozenset[Any] = frozenset()
+_NO_CHILDREN: dict[Any, Source] = {}
 
 
 class Source:
@@ -43,9 +49,12 @@ class Source:
         self.accessor = accessor
         self.key = key
         self.label = label
-        self.children: dict[Any, Source] = {}
-        self.facts: list[Fact] = []
-        self.fact_keys: set[Any] = set()
+        #: For reading: `child` adds to them.
+        self.children = _NO_CHILDREN
+        #: What `add_fact` has noted, in a list; or a tuple that many sources share, of which the
+        #: very same is assumed (`share_facts`).
+        self.facts: Sequence[Fact] = _NO_FACTS
+        self.fact_keys: Set[Any] = _NO_KEYS
         self.captured = False
         #: Slots of continuations: the layers that end with them (`values.ends`).
         self.layers: Container[int] = ()
@@ -65,7 +74,17 @@ class Source:
                 kind = getattr(key, "__qualname__", type(key).__name__)
                 number = sum(1 for sibling in self.children.values() if sibling.label)
                 label = f"<{kind} {number}>"
+            if self.children is _NO_CHILDREN:
+                self.children = {}
             node = self.children[slot] = Source(self, accessor, key, label)
+        return node
+
+    def first_child(self, slot: tuple[str, Any]) -> Source:
+        """The same where it is known not to be made, for an accessor and a key that a label of the
+        child's own is not needed for."""
+        if self.children is _NO_CHILDREN:
+            self.children = {}
+        node = self.children[slot] = Source(self, slot[0], slot[1])
         return node
 
     @property
@@ -80,7 +99,8 @@ class Source:
         """Record an assumption once; ``payload`` is compared by identity when it is unhashable."""
         token: tuple[str, Any, Any]
         try:
-            if kind in _BY_IDENTITY:  # no user's __hash__ or __eq__ may run
+            one = kind == "TENSOR_MATCH" and type(payload) is not tuple
+            if one or kind in _BY_IDENTITY:  # no user's __hash__ or __eq__ may run
                 token = (kind, id(payload), None)
             else:
                 token = (kind, payload, type(payload))
@@ -90,8 +110,19 @@ class Source:
             token = (kind, id(payload), None)
             if token in self.fact_keys:
                 return
-        self.fact_keys.add(token)
-        self.facts.append(Fact(kind, payload, line))
+        facts, keys = self.facts, self.fact_keys
+        if type(facts) is not list or type(keys) is not set:
+            self.facts, self.fact_keys = facts, keys = list(facts), set(keys)
+        keys.add(token)
+        facts.append(Fact(kind, payload, line))
+
+    def share_facts(self, facts: tuple[Fact, ...], keys: frozenset[Any]) -> None:
+        """Of this source the very same is assumed as of others; nothing was known of it."""
+        self.facts, self.fact_keys = facts, keys
+
+    def let_go(self) -> None:
+        """Nothing that is assumed of it is needed any more, nor what is below it."""
+        self.facts, self.fact_keys, self.children = _NO_FACTS, _NO_KEYS, _NO_CHILDREN
 
     def forget(self) -> None:
         """Take the tree below apart: nothing in it is needed any more."""
@@ -99,9 +130,7 @@ class Source:
         while todo:
             source = todo.pop()
             todo += source.children.values()
-            source.children.clear()
-            source.facts.clear()
-            source.fact_keys.clear()
+            source.let_go()
 
     @property
     def name(self) -> str:

@@ -305,11 +305,12 @@ def isolated() -> Any:
 def _describe_real(tensor: torch.Tensor) -> TensorMeta:
     """The metadata of a tensor of the user's. GraphBreak if it has no fake twin."""
     python_type = type(tensor)
-    if python_type is not torch.Tensor and python_type is not _Parameter:
+    usual = python_type is torch.Tensor or python_type is _Parameter
+    if not usual:
         _check_type(tensor, python_type)
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         raise GraphBreak("FJ0115", "the tensor is being transformed by torch.func")
-    wraps = is_traceable_wrapper_subclass(tensor)
+    wraps = not usual and is_traceable_wrapper_subclass(tensor)
     if not (wraps or issubclass(python_type, _Parameter)):  # operations see a plain tensor
         python_type = torch.Tensor
     return describe(tensor, python_type, {} if wraps else plain_keys(tensor.device))

@@ -22,13 +22,15 @@ _SUFFIX = re.compile(r"_\d+$")
 
 def placeholder_name(source_name: str) -> str:
     """The identifier for a graph input that comes from ``source_name``."""
-    name = _PLAIN_LOCAL.sub(r"\2", source_name)
+    local = _PLAIN_LOCAL.match(source_name)
+    name = source_name if local is None else local[2]
     if not name.isidentifier():
         name = _NOT_WORD.sub("_", name).strip("_")
-        if name.partition("_")[0] in ("L", "G"):
+        if name.startswith(("L_", "G_")) or name in ("L", "G"):
             name = name[0].lower() + name[1:]
     # A local called `add` would push the operation's node to `add_1`.
-    taken = not _operation_names().isdisjoint((name, _SUFFIX.sub("", name)))
+    base = _SUFFIX.sub("", name) if name[-1:].isdigit() else name
+    taken = name in _operation_names() or base in _operation_names()
     return f"l_{name or 'input'}" if taken or not name.isidentifier() else name
 
 

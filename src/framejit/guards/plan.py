@@ -8,9 +8,10 @@ else: they are the cheapest to load and the likeliest to differ. Next room: inte
 
 from __future__ import annotations
 
+import functools
 import linecache
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from framejit.exc import InternalError
@@ -115,15 +116,13 @@ class Plan:
         """
         self.nodes = []
         self.captures = []
-        for facts in self.checked:
+        for facts in {id(facts): facts for facts in self.checked}.values():
             for i, (kind, payload, line) in enumerate(facts):
                 kept = KINDS[kind].remember(payload)
                 if kept is not payload:
                     facts[i] = Fact(kind, kept, line)
         for source in self.sources:
-            source.facts = []
-            source.fact_keys = set()
-            source.children = {}
+            source.let_go()
             if source.accessor == "item" and type(source.key) is not str:
                 source.key = weakly(source.key)
 
@@ -216,7 +215,7 @@ def _failure(
 _SELF_EVIDENT = frozenset({"ABSENT", "PRESENT", "MODULE_MATCH", "FUNCTION_MATCH"})
 
 
-def _printed(source: Source, facts: list[Fact]) -> Iterator[Guard]:
+def _printed(source: Source, facts: Sequence[Fact]) -> Iterator[Guard]:
     name = shown_name(source) if facts else ""
     for kind, kept, line in facts:
         payload = recall(kept)
@@ -234,13 +233,15 @@ def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
     """Number the nodes that carry facts or captured values, parents first, arguments first."""
     order, parents = preorder(roots)
     position = {id(source): i for i, source in enumerate(order)}
-    order, parents = _with_references(order, parents, position)
+    relations = _relations(order)
+    if relations:
+        count = len(order)
+        _add_references(relations, order, parents, position)
+        relations += [(count + i, fact) for i, fact in _relations(order[count:])]
     needed = [bool(source.facts) or source.captured for source in order]
-    for source in order:
-        for fact in source.facts:
-            if fact.kind in RELATIONS:
-                for other in _related(fact):
-                    needed[position[id(other)]] = True
+    for _, fact in relations:
+        for other in _related(fact):
+            needed[position[id(other)]] = True
     for symbol in shapes.inputs if shapes is not None else ():
         if symbol.kind in ("size", "stride"):  # the native check reads them without asking
             if all(fact.kind != "TENSOR_MATCH" for fact in symbol.source.facts):
@@ -253,44 +254,107 @@ def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
         if needed[i] and parents[i] >= 0:
             needed[parents[i]] = True
 
-    nodes: list[Node] = []
-    sources: list[Source] = []
-    checked: list[list[Fact]] = []
-    captures: list[Source] = []
+    rows = _Rows()
     number = [-1] * len(order)
-    relations: list[tuple[int, Fact]] = []
     for i, source in enumerate(order):
-        if not needed[i]:
-            continue
-        number[i] = len(nodes)
-        checks: list[tuple[Any, ...]] = []
-        facts: list[Fact] = []
-        for fact in source.facts:
-            make = KINDS[fact.kind].check
-            if make is None:
-                relations.append((i, fact))
-            else:
-                checks.append(make(fact.payload))
-                facts.append(fact)
-        capture = -1
-        if source.captured:
-            capture = len(captures)
-            captures.append(source)
-        parent = number[parents[i]] if parents[i] >= 0 else -1
-        nodes.append(Node(parent, source.accessor, source.key, checks, capture))
-        sources.append(source)
-        checked.append(facts)
+        if needed[i]:
+            number[i] = rows.add(source, number[parents[i]] if parents[i] >= 0 else -1)
     for i, fact in relations:
         related = [number[position[id(other)]] for other in _related(fact)]
         if fact.kind == "APART":
-            _add_group(fact, sorted({number[i], *related}), nodes, sources, checked)
+            rows.relate_all(fact, sorted({number[i], *related}))
             continue
         for index in related:
-            _add_relation(fact, number[i], index, nodes, sources, checked)
+            rows.relate(fact, number[i], index)
     program = None
     if shapes is not None:
         program = shapes.program(lambda source: number[position[id(source)]])
-    return Plan(nodes, sources, checked, captures, shapes, program)
+    return Plan(rows.nodes, rows.sources, rows.checked, rows.captures, shapes, program)
+
+
+class _Rows:
+    """The nodes of a plan while it is built. What sources share, nodes share, until a relation is
+    added to one of them."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.sources: list[Source] = []
+        self.checked: list[list[Fact]] = []
+        self.captures: list[Source] = []
+        #: By the identity of what sources share; the numbers of nodes that share nothing.
+        self._shared: dict[int, tuple[list[tuple[Any, ...]], list[Fact]]] = {}
+        self._own: set[int] = set()
+
+    def add(self, source: Source, parent: int) -> int:
+        """One more node. Returns its number."""
+        facts = source.facts
+        made = self._shared.get(id(facts))
+        if made is None:
+            made = _checks_of(facts)
+            if type(facts) is tuple:
+                self._shared[id(facts)] = made
+        capture = -1
+        if source.captured:
+            capture = len(self.captures)
+            self.captures.append(source)
+        number = len(self.nodes)
+        self.nodes.append(_new_node((parent, source.accessor, source.key, made[0], capture)))
+        self.sources.append(source)
+        self.checked.append(made[1])
+        return number
+
+    def relate(self, fact: Fact, index: int, other: int) -> None:
+        """Put a check on the later of the two nodes: a check may only look back."""
+        if index == other:
+            return
+        later, earlier = max(index, other), min(index, other)
+        native = KINDS[fact.kind].native
+        check = (native, earlier) if native == "same" else (native, (earlier,))
+        if check in self.nodes[later].checks:
+            return
+        target: Any = self.sources[earlier] if native == "same" else (self.sources[earlier],)
+        self._put(later, check, Fact(fact.kind, target, fact.line))
+
+    def relate_all(self, fact: Fact, members: list[int]) -> None:
+        """The same for a relation among many."""
+        *earlier, last = members
+        if earlier:
+            others = tuple([self.sources[number] for number in earlier])
+            check = KINDS[fact.kind].native, tuple(earlier)
+            self._put(last, check, Fact(fact.kind, others, fact.line))
+
+    def _put(self, number: int, check: tuple[Any, ...], fact: Fact) -> None:
+        if number not in self._own:
+            self._own.add(number)
+            node = self.nodes[number]
+            self.nodes[number] = node._replace(checks=list(node.checks))
+            self.checked[number] = list(self.checked[number])
+        self.nodes[number].checks.append(check)
+        self.checked[number].append(fact)
+
+
+#: A `Node` of a tuple; there are hundreds in each layer of a model.
+_new_node: Callable[[tuple[Any, ...]], Node] = functools.partial(tuple.__new__, Node)
+
+
+def _checks_of(facts: Sequence[Fact]) -> tuple[list[tuple[Any, ...]], list[Fact]]:
+    """The native checks of facts that are no relations, and these facts."""
+    checks: list[tuple[Any, ...]] = []
+    checked: list[Fact] = []
+    for fact in facts:
+        make = KINDS[fact.kind].check
+        if make is not None:
+            checks.append(make(fact.payload))
+            checked.append(fact)
+    return checks, checked
+
+
+def _relations(order: Iterable[Source]) -> list[tuple[int, Fact]]:
+    """All facts that relate one of the sources, by its position, to others."""
+    return [
+        (i, fact)
+        for i, source in enumerate(order) for fact in source.facts if fact.kind in RELATIONS
+    ]  # fmt: skip
 
 
 def _only_seen(source: Source) -> bool:
@@ -323,66 +387,27 @@ def preorder(roots: list[Source]) -> tuple[list[Source], list[int]]:
     return order, parents
 
 
-def _with_references(
-    order: list[Source], parents: list[int], position: dict[int, int]
-) -> tuple[list[Source], list[int]]:
+def _add_references(
+    relations: Iterable[tuple[int, Fact]], order: list[Source], parents: list[int],
+    position: dict[int, int],
+) -> None:  # fmt: skip
     """Add the sources that relations point at and no root leads to."""
-    for source in list(order):
-        for fact in source.facts:
-            if fact.kind not in RELATIONS:
-                continue
-            for other in _related(fact):
-                path = []
-                step: Source | None = other
-                while step is not None and id(step) not in position:
-                    path.append(step)
-                    step = step.base
-                for missing in reversed(path):
-                    parents.append(-1 if missing.base is None else position[id(missing.base)])
-                    position[id(missing)] = len(order)
-                    order.append(missing)
-    return order, parents
+    for _, fact in relations:
+        for other in _related(fact):
+            path = []
+            step: Source | None = other
+            while step is not None and id(step) not in position:
+                path.append(step)
+                step = step.base
+            for missing in reversed(path):
+                parents.append(-1 if missing.base is None else position[id(missing.base)])
+                position[id(missing)] = len(order)
+                order.append(missing)
 
 
 def _related(fact: Fact) -> tuple[Source, ...]:
     payload = fact.payload
     return (payload,) if isinstance(payload, Source) else tuple(payload)
-
-
-def _add_relation(
-    fact: Fact,
-    index: int,
-    other: int,
-    nodes: list[Node],
-    sources: list[Source],
-    checked: list[list[Fact]],
-) -> None:
-    """Put the check on the later of the two nodes: a check may only look back."""
-    if index == other:
-        return
-    later, earlier = max(index, other), min(index, other)
-    native = KINDS[fact.kind].native
-    check = (native, earlier) if native == "same" else (native, (earlier,))
-    if check in nodes[later].checks:
-        return
-    nodes[later].checks.append(check)
-    target: Any = sources[earlier] if native == "same" else (sources[earlier],)
-    checked[later].append(Fact(fact.kind, target, fact.line))
-
-
-def _add_group(
-    fact: Fact,
-    members: list[int],
-    nodes: list[Node],
-    sources: list[Source],
-    checked: list[list[Fact]],
-) -> None:
-    """The same for a relation among many."""
-    *earlier, last = members
-    if earlier:
-        nodes[last].checks.append((KINDS[fact.kind].native, tuple(earlier)))
-        others = tuple([sources[number] for number in earlier])
-        checked[last].append(Fact(fact.kind, others, fact.line))
 
 
 # -- words ---------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ Next: repeating.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from framejit import native
@@ -41,14 +41,14 @@ class Step(NamedTuple):
     before: int
     #: The number there, if it was asked whether it varies.
     number: Any
-    #: Is nothing of the kind to be thought of? Then the facts are copied, with what tells them
-    #: apart.
-    is_plain: bool
-    #: Is it an object that was looked at, no tensor, and are the facts about nothing else?
-    is_object: bool
+    #: Are the facts about nothing else, but perhaps one object that was looked at there? Then they
+    #: are copied, those of others than tensors with what tells them apart.
+    is_copied: bool
     keys: frozenset[Any]
-    #: How it is reached from its parent.
+    #: How it is reached from its parent; is it looked up from there, wherever else the parent is
+    #: known from?
     slot: tuple[str, Any]
+    is_raw: bool
 
 
 class Facts:
@@ -79,18 +79,18 @@ class Facts:
         for i, source in enumerate(order):
             number = space.numbers_asked.get(source)
             related = any(fact.kind in RELATIONS for fact in facts[i])
-            asked = related or number is not None
+            looked_at, is_tensor = first[i] is not None, known_as[first[i]]
             if source in by_looking:
                 others = {self.of_looking.get((source, fact.kind)) for fact in facts[i]}
-                asked = asked or not others <= {None, source}
-            looked_at, is_tensor = first[i] is not None, known_as[first[i]]
-            plain = not (asked or looked_at or source in by_looking)
+                related = related or not (looked_at and others <= {None, source})
+            # What classes and modules have is looked up from them.
+            raw = source.base is not None and source.base.accessor == "const"
             self.steps.append(
                 Step(
                     source, parents[i], facts[i], numbers.get(source, -1), looked_at, is_tensor,
-                    space.facts_before.get(source, 0), number, plain,
-                    looked_at and not (asked or is_tensor), keys[i],
-                    (source.accessor, source.key),
+                    space.facts_before.get(source, 0), number,
+                    parents[i] >= 0 and not (related or source.label), keys[i],
+                    (source.accessor, source.key), raw,
                 )
             )  # fmt: skip
         self._tensors = [
@@ -99,32 +99,34 @@ class Facts:
         ]  # fmt: skip
         self._position = {source: i for i, source in enumerate(order)}
         self._globals = [root.key for root in space.const_roots.values()]
-        #: Those that hold whatever the arguments are; where they are noted, by the space.
-        self._fixed = [step for step in self.steps if step.source.root.accessor == "const"]
-        self._varying = [step for step in self.steps if step.source.root.accessor != "const"]
+        #: Some hold whatever the arguments are.
+        fixed = [source.root.accessor == "const" for source in order]
+        self._varying = [i for i, is_so in enumerate(fixed) if not is_so]
         #: What relates them to others, which may be the arguments.
         self._fixed_relations = [
-            (step.source, fact)
-            for step in self._fixed for fact in step.facts if fact.kind in RELATIONS
+            (i, fact)
+            for i, step in enumerate(self.steps) if fixed[i]
+            for fact in step.facts if fact.kind in RELATIONS
         ]  # fmt: skip
-        self._noted: dict[Space, tuple[dict[Source, Source], dict[Source, Source]]] = {}
+        #: By the space: where the fixed ones are; the others are not known.
+        self._noted: dict[Space, tuple[list[Source | None], list[Source | None]]] = {}
 
-    def step_of(self, source: Source) -> Step:
-        """What is known of one of the sources."""
-        return self.steps[self._position[source]]
+    def position(self, source: Source) -> int:
+        """Which of the steps is about one of the sources."""
+        return self._position[source]
 
     def graft(self, space: Space, arguments: Arguments, objects: Sequence[Any]) -> Graft:
         """Note them of arguments for which they hold."""
         graft = Graft(space, self, arguments, objects)
         if space in self._noted:
             known, places = self._noted[space]
-            graft.known.update(known)
-            graft.places.update(places)
+            graft.known, graft.places = known[:], places[:]
             graft.note(self._varying, self._fixed_relations)
         else:
-            graft.note(self.steps)
-            sources = [step.source for step in self._fixed]
-            known, places = [{s: m[s] for s in sources} for m in (graft.known, graft.places)]
+            graft.note(range(len(self.steps)))
+            known, places = graft.known[:], graft.places[:]
+            for i in self._varying:
+                known[i] = places[i] = None
             self._noted[space] = known, places
         return graft
 
@@ -168,21 +170,11 @@ def _add(source: Source, fact: Fact) -> None:
     source.add_fact(*fact)
 
 
-def _add_all(source: Source, step: Step) -> None:
-    """Note the facts of a step."""
-    if source.facts:
-        for fact in step.facts:
-            _add(source, fact)
-    elif step.facts:
-        source.facts.extend(step.facts)
-        source.fact_keys.update(step.keys)
-
-
 class Graft:
     """The facts of a recording, noted of the arguments of a call for which they hold.
 
     ``places``: where it was executed, each source of the recording would be; ``known``: where what
-    is there is known from.
+    is there is known from; both by the number of the step.
     """
 
     def __init__(
@@ -192,50 +184,64 @@ class Graft:
         self._facts = facts
         self._roots = [root.source for root in arguments.roots.values()]
         self._objects = objects
-        self._relations: list[tuple[Source, Fact]] = []
-        self.places: dict[Source, Source] = {}
-        self.known: dict[Source, Source] = {}
+        self._relations: list[tuple[int, Fact]] = []
+        self.places: list[Source | None] = [None] * len(facts.steps)
+        self.known = self.places[:]
 
-    def note(self, steps: Sequence[Step], relations: Sequence[tuple[Source, Fact]] = ()) -> None:
-        """Note the facts of these sources, and of those that they are related to; ``relations`` of
+    def note(self, numbers: Iterable[int], relations: Iterable[tuple[int, Fact]] = ()) -> None:
+        """Note the facts of these steps, and of those that they are related to; ``relations`` of
         others that are noted already."""
-        alone = self._space.task.alone
-        for step in steps:
-            if alone:
-                self._visit(step)
-            elif step.is_plain:
-                self._copy(step)
-            elif step.is_object:
-                self._copy_of_object(step)
-            else:
-                self._visit(step)
-        for source, fact in (*self._relations, *relations):
-            self._relate(source, fact)
+        steps, alone = self._facts.steps, self._space.task.alone
+        known, places = self.known, self.places
+        for i in numbers:
+            if known[i] is not None:
+                continue
+            step = steps[i]
+            parent = (places if step.is_raw else known)[step.parent]
+            if alone or not step.is_copied or parent is None:
+                self._visit(i)
+                continue
+            place = parent.children.get(step.slot) or parent.first_child(step.slot)
+            places[i] = known[i] = place
+            if step.number is not None:
+                self._check_number(step, place)
+            if step.source.read:
+                place.read = True
+            if step.looked_at:
+                self._copy_of_object(i, step, place)
+            elif step.facts:
+                _add_all(place, step)
+        for number, fact in (*self._relations, *relations):
+            self._relate(number, fact)
+
+    def known_from(self, source: Source) -> Source:
+        """Where that is known from now which the recording found at a source."""
+        return _there(self.known[self._facts.position(source)])
 
     def object_at(self, source: Source) -> Any:
         """What is there now, of the sources that are looked at or wanted."""
-        return self._objects[self._facts.step_of(source).object]
+        return self._objects[self._facts.steps[self._facts.position(source)].object]
 
-    def _visit(self, step: Step) -> None:
-        source, space = step.source, self._space
-        if source in self.known:
+    def _visit(self, i: int) -> None:
+        if self.known[i] is not None:
             return
-        place = self.places[source] = self._place(step)
-        if step.number is not None and not place.read:
-            if number_varies(space, place, step.number):
-                raise Spoiled("a number varies from layer to layer")
+        step, space = self._facts.steps[i], self._space
+        source = step.source
+        place = self.places[i] = self._place(step)
+        if step.number is not None:
+            self._check_number(step, place)
         place.read = place.read or source.read
-        known = self.known[source] = place
+        known = self.known[i] = place
         for fact in step.facts if step.looked_at else ():
             if fact.kind == "SAME_OBJECT":
-                self._visit(self._facts.step_of(fact.payload))
+                self._visit(self._facts.position(fact.payload))
         if space.task.alone:
             space.facts_before.setdefault(place, step.before)
         if step.looked_at:
-            known = self.known[source] = self._settle(step, place)
+            known = self.known[i] = self._settle(step, place)
         for number, fact in enumerate(step.facts):
             if fact.kind in RELATIONS:
-                self._relations.append((source, fact))
+                self._relations.append((i, fact))
             elif number < step.before:
                 _add(place, fact)
             elif not self._is_known(source, fact.kind):
@@ -243,38 +249,30 @@ class Graft:
         if space.task.alone:
             self._remember(step, place)
 
+    def _check_number(self, step: Step, place: Source) -> None:
+        """Is the number one of those that do not vary?"""
+        if not place.read and number_varies(self._space, place, step.number):
+            raise Spoiled("a number varies from layer to layer")
+
     def _remember(self, step: Step, place: Source) -> None:
         """Which facts come from looking at objects, for a call around this one."""
         space, of_looking = self._space, self._facts.of_looking
         for fact in step.facts:
             looked_at = of_looking.get((step.source, fact.kind))
             if looked_at is not None:
-                space.facts_of_looking.setdefault((place, fact.kind), self.places[looked_at])
+                other = _there(self.places[self._facts.position(looked_at)])
+                space.facts_of_looking.setdefault((place, fact.kind), other)
 
-    def _copy(self, step: Step) -> None:
-        """Note facts that are about nothing else."""
-        source = step.source
-        if source in self.known:
-            return
-        place = self.places[source] = self.known[source] = self._place(step)
-        place.read = place.read or source.read
-        _add_all(place, step)
-
-    def _copy_of_object(self, step: Step) -> None:
+    def _copy_of_object(self, i: int, step: Step, place: Source) -> None:
         """Note facts that are about one object."""
-        source = step.source
-        if source in self.known:
-            return
-        place = self.places[source] = self._place(step)
-        place.read = place.read or source.read
-        known = self.known[source] = self._settle(step, place)
-        if known is place:
+        known = self.known[i] = self._settle(step, place)
+        if known is place and not step.is_tensor:
             _add_all(place, step)
             return
         for number, fact in enumerate(step.facts):
             if number < step.before:
                 _add(place, fact)
-            elif not self._is_known(source, fact.kind):
+            elif not self._is_known(step.source, fact.kind):
                 _add(known, fact)
 
     def _is_known(self, source: Source, kind: str) -> bool:
@@ -282,7 +280,8 @@ class Graft:
         looked_at = self._facts.of_looking.get((source, kind))
         if looked_at is None:
             return False
-        return kind == "TENSOR_MATCH" or self.known[looked_at] is not self.places[looked_at]
+        i = self._facts.position(looked_at)
+        return kind == "TENSOR_MATCH" or self.known[i] is not self.places[i]
 
     def _place(self, step: Step) -> Source:
         source = step.source
@@ -290,13 +289,9 @@ class Graft:
             if source.accessor == "slot":
                 return self._roots[source.key]
             return self._space.const_source(source.key, source.label)
-        above = self._facts.steps[step.parent]
-        if above.source not in self.known:
-            self._visit(above)
-        # What classes and modules have is looked up from them, wherever else they are known from.
-        raw = above.parent < 0 and above.source.accessor == "const"
-        parent = (self.places if raw else self.known)[above.source]
-        return parent.children.get(step.slot) or parent.child(*step.slot)
+        self._visit(step.parent)
+        parent = _there((self.places if step.is_raw else self.known)[step.parent])
+        return parent.child(*step.slot)
 
     def _settle(self, step: Step, place: Source) -> Source:
         """Where an object is known: here from now on, or where it was met before."""
@@ -318,10 +313,24 @@ class Graft:
             raise Spoiled("a tensor is known as something else")
         return value.source
 
-    def _relate(self, source: Source, fact: Fact) -> None:
-        place, one = self.places[source], isinstance(fact.payload, Source)
-        others = [self.known[other] for other in ((fact.payload,) if one else fact.payload)]
+    def _relate(self, i: int, fact: Fact) -> None:
+        place, one = _there(self.places[i]), isinstance(fact.payload, Source)
+        others = [self.known_from(other) for other in ((fact.payload,) if one else fact.payload)]
         if fact.kind == "DISTINCT":
-            self.known[source].add_fact(fact.kind, tuple(others), fact.line)
+            _there(self.known[i]).add_fact(fact.kind, tuple(others), fact.line)
         elif others[0] is not place:
             place.add_fact(fact.kind, others[0], fact.line)
+
+
+def _add_all(source: Source, step: Step) -> None:
+    """Note the facts of a step."""
+    if not source.facts:
+        source.share_facts(step.facts, step.keys)
+    elif source.facts is not step.facts:
+        for fact in step.facts:
+            _add(source, fact)
+
+
+def _there(source: Source | None) -> Source:
+    assert source is not None
+    return source

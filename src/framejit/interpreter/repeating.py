@@ -96,7 +96,7 @@ class Repetition:
         inputs = {value.node: value for value in recorded.graph_inputs}
 
         def placed(node: Any) -> Any:
-            source = self._graft.known[inputs[node].source]
+            source = self._graft.known_from(inputs[node].source)
             value = space.load(source, self._graft.object_at(inputs[node].source)).realize()
             assert isinstance(value, TensorValue)
             return value.proxy(space)
@@ -126,7 +126,7 @@ class Repetition:
     def _new(self, value: Any) -> Value:
         space = self._space
         if value.source is not None:
-            source = self._graft.known[value.source]
+            source = self._graft.known_from(value.source)
             if type(value) is ConstantValue and self._recorded.preloaded(value.source) is None:
                 return ConstantValue(value.value, source)  # a fact about its container says it
             loaded = space.load(source, self._graft.object_at(value.source))

@@ -83,6 +83,9 @@ class _Told(NamedTuple):
     groups: dict[int, set[int]]
 
 
+_NOTHING_TOLD = _Told(set(), set(), {})
+
+
 class Seen:
     """What the captures of one frame met: (source's name, kind or number of dimensions) -> what."""
 
@@ -155,7 +158,7 @@ class Seen:
         if known is not None:
             known.merge(sizes, strides)
             return known
-        told = self._told.get((name, len(sizes)), _Told(set(), set(), {}))
+        told = self._told.get((name, len(sizes)), _NOTHING_TOLD)
         known = self.tensors[name, len(sizes)] = TensorSeen(
             [None if dim in told.sizes else size for dim, size in enumerate(sizes)],
             [None if dim in told.strides else stride for dim, stride in enumerate(strides)],
@@ -198,6 +201,16 @@ class Shape(NamedTuple):
     histories: dict[int, History]
 
 
+#: What PyTorch's `mark_dynamic` and the like leave on a tensor.
+_MARKS = frozenset(
+    f"_dynamo_{what}"
+    for what in (
+        "dynamic_indices", "unbacked_indices", "weak_dynamic_indices", "static_indices",
+        "dynamic_range",
+    )
+)  # fmt: skip
+
+
 class Policy:
     """Decides for one compiled frame. ``dynamic`` is the argument of `compile`."""
 
@@ -217,6 +230,10 @@ class Policy:
     def tensor(self, name: str, tensor: torch.Tensor, fixed: bool) -> Shape | None:
         """Which dimensions of an input vary; ``fixed`` for parameters, whose sizes never do."""
         marks = tensor.__dict__
+        fixed = fixed and config.fixed_parameter_sizes
+        if fixed and not self.parts and _MARKS.isdisjoint(marks):
+            self.seen.tensor(name, tensor.shape, tensor.stride())
+            return None
         marked: set[int] = set(marks.get("_dynamo_dynamic_indices", ()))
         marked |= set(marks.get("_dynamo_unbacked_indices", ()))
         hinted: set[int] = set(marks.get("_dynamo_weak_dynamic_indices", ()))
@@ -224,7 +241,7 @@ class Policy:
         static: set[int] = set(marks.get("_dynamo_static_indices", ()))
         sizes, strides = tuple(tensor.shape), tensor.stride()
         known, varied = self.seen.tensor(name, sizes, strides), set[int]()
-        dynamic, fixed = self.dynamic, fixed and config.fixed_parameter_sizes
+        dynamic = self.dynamic
         if dynamic is False:
             marked, hinted = set(), set()
         elif fixed or not (dynamic or config.automatic_dynamic):
