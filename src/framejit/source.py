@@ -40,8 +40,8 @@ class Source:
     """
 
     __slots__ = (
-        "_name", "accessor", "base", "captured", "children", "fact_keys", "facts", "key", "label",
-        "layers", "read",
+        "_name", "_root", "accessor", "base", "captured", "children", "fact_keys", "facts", "key",
+        "label", "layers", "read",
     )  # fmt: skip
 
     def __init__(self, base: Source | None, accessor: str, key: Any, label: str = "") -> None:
@@ -61,6 +61,7 @@ class Source:
         #: Was it found to be there, whatever it is?
         self.read = False
         self._name: str | None = None
+        self._root: Source | None = None if base is None else base._root or base
 
     def child(self, accessor: str, key: Any = None) -> Source:
         """The source reached from this one; made once per path."""
@@ -90,10 +91,7 @@ class Source:
     @property
     def root(self) -> Source:
         """The slot or constant that the path starts at."""
-        source = self
-        while source.base is not None:
-            source = source.base
-        return source
+        return self if self._root is None else self._root
 
     def add_fact(self, kind: str, payload: Any = None, line: tuple[str, int] | None = None) -> None:
         """Record an assumption once; ``payload`` is compared by identity when it is unhashable."""

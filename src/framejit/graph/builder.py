@@ -99,7 +99,8 @@ class GraphBuilder(Recording):
         last = self.placeholders[-1].node if self.placeholders else self.symbol_nodes.last
         with self.graph.inserting_after(last):
             node = self.graph.create_node("placeholder", placeholder_name(name), (), {})
-        node.target = node.name  # unique, and the name of the generated function's parameter
+        if node.target != node.name:  # unique, and the generated function's parameter
+            node.target = node.name
         self._add(node, example, self.placeholders)
         self.inputs.append(tensor)
         return node, example

@@ -9,6 +9,7 @@ else: they are the cheapest to load and the likeliest to differ. Next room: inte
 from __future__ import annotations
 
 import functools
+import itertools
 import linecache
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -254,11 +255,13 @@ def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
         if needed[i] and parents[i] >= 0:
             needed[parents[i]] = True
 
-    rows = _Rows()
-    number = [-1] * len(order)
-    for i, source in enumerate(order):
-        if needed[i]:
-            number[i] = rows.add(source, number[parents[i]] if parents[i] >= 0 else -1)
+    counter = itertools.count()
+    number = [next(counter) if is_needed else -1 for is_needed in needed]
+    rows = _Rows(
+        [source for source, is_needed in zip(order, needed, strict=True) if is_needed],
+        [number[parent] if parent >= 0 else -1
+         for parent, is_needed in zip(parents, needed, strict=True) if is_needed],
+    )  # fmt: skip
     for i, fact in relations:
         related = [number[position[id(other)]] for other in _related(fact)]
         if fact.kind == "APART":
@@ -276,32 +279,23 @@ class _Rows:
     """The nodes of a plan while it is built. What sources share, nodes share, until a relation is
     added to one of them."""
 
-    def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self.sources: list[Source] = []
-        self.checked: list[list[Fact]] = []
-        self.captures: list[Source] = []
-        #: By the identity of what sources share; the numbers of nodes that share nothing.
-        self._shared: dict[int, tuple[list[tuple[Any, ...]], list[Fact]]] = {}
+    def __init__(self, sources: list[Source], parents: list[int]) -> None:
+        self.sources = sources
+        shared: dict[int, tuple[list[tuple[Any, ...]], list[Fact]]] = {}
+        rows = [
+            shared.get(id(one.facts)) or shared.setdefault(id(one.facts), _checks_of(one.facts))
+            for one in sources
+        ]
+        self.checked = [row[1] for row in rows]
+        self.captures = [source for source in sources if source.captured]
+        counter = itertools.count()
+        capture = [next(counter) if source.captured else -1 for source in sources]
+        self.nodes = [
+            _new_node((parent, one.accessor, one.key, row[0], number))
+            for one, parent, row, number in zip(sources, parents, rows, capture, strict=True)
+        ]
+        #: The numbers of nodes that share nothing.
         self._own: set[int] = set()
-
-    def add(self, source: Source, parent: int) -> int:
-        """One more node. Returns its number."""
-        facts = source.facts
-        made = self._shared.get(id(facts))
-        if made is None:
-            made = _checks_of(facts)
-            if type(facts) is tuple:
-                self._shared[id(facts)] = made
-        capture = -1
-        if source.captured:
-            capture = len(self.captures)
-            self.captures.append(source)
-        number = len(self.nodes)
-        self.nodes.append(_new_node((parent, source.accessor, source.key, made[0], capture)))
-        self.sources.append(source)
-        self.checked.append(made[1])
-        return number
 
     def relate(self, fact: Fact, index: int, other: int) -> None:
         """Put a check on the later of the two nodes: a check may only look back."""

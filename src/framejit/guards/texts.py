@@ -8,6 +8,7 @@ Used by `kinds` and `plan`.
 from __future__ import annotations
 
 import enum
+import functools
 import heapq
 import itertools
 import re
@@ -34,6 +35,12 @@ _C_FUNCTIONS = (
     types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
     types.ClassMethodDescriptorType, types.MethodWrapperType,
 )  # fmt: skip
+
+
+@functools.cache
+def _short(what: torch.dtype | torch.device | torch.layout) -> str:
+    """As it is printed, without the module."""
+    return str(what).removeprefix("torch.")
 
 
 class TensorText(NamedTuple):
@@ -66,12 +73,12 @@ class TensorText(NamedTuple):
             shape = ("nested",)
         return cls(
             type(tensor).__name__,
-            str(tensor.dtype).removeprefix("torch."),
-            str(tensor.device),
+            _short(tensor.dtype),
+            _short(tensor.device),
             shape,
             stride,
             tensor.requires_grad,
-            str(tensor.layout).removeprefix("torch."),
+            _short(tensor.layout),
             torch._C._dispatch_keys(tensor).raw_repr(),
         )
 

@@ -47,6 +47,9 @@ _MOST_LOOKS = 3
 _MOST_ALIKE = 8
 
 
+_TENSORS = (torch.Tensor, torch.nn.Parameter)
+
+
 class CallRecording:
     """A call that was captured alone. ``space`` is its world, ``value`` what it returned.
 
@@ -246,17 +249,17 @@ class Recordings:
         known = self._likenesses.get(id(obj))
         if known is None:
             members = object.__getattribute__(obj, "__dict__")
-            own = [members.get(which) for which in ("_parameters", "_buffers", "_modules")]
-            *held, modules = [part if type(part) is dict else {} for part in own]
-            tensors = [
-                (name, part.shape, part.dtype)
-                for some in held
-                for name, part in some.items()
-                if type(part) in (torch.Tensor, torch.nn.Parameter)
-            ]
+            found: list[Any] = [type(obj)]
+            for which in ("_parameters", "_buffers"):
+                held = members.get(which)
+                for name, part in held.items() if type(held) is dict else ():
+                    if type(part) in _TENSORS:
+                        found += name, part.shape, part.dtype
             self._likenesses[id(obj)] = 0  # it may contain itself
-            parts = tuple([self._likeness(part) for part in modules.values()])
-            known = hash((type(obj), tuple(tensors), parts))
+            modules = members.get("_modules")
+            for part in modules.values() if type(modules) is dict else ():
+                found.append(self._likeness(part))
+            known = hash(tuple(found))
             self._likenesses[id(obj)] = known
         return known
 

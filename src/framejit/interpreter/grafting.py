@@ -82,7 +82,7 @@ class Facts:
             looked_at, is_tensor = first[i] is not None, known_as[first[i]]
             if source in by_looking:
                 others = {self.of_looking.get((source, fact.kind)) for fact in facts[i]}
-                related = related or not (looked_at and others <= {None, source})
+                related = related or not others <= {None, source}
             # What classes and modules have is looked up from them.
             raw = source.base is not None and source.base.accessor == "const"
             self.steps.append(

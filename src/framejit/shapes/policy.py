@@ -83,9 +83,6 @@ class _Told(NamedTuple):
     groups: dict[int, set[int]]
 
 
-_NOTHING_TOLD = _Told(set(), set(), {})
-
-
 class Seen:
     """What the captures of one frame met: (source's name, kind or number of dimensions) -> what."""
 
@@ -158,14 +155,16 @@ class Seen:
         if known is not None:
             known.merge(sizes, strides)
             return known
-        told = self._told.get((name, len(sizes)), _NOTHING_TOLD)
-        known = self.tensors[name, len(sizes)] = TensorSeen(
-            [None if dim in told.sizes else size for dim, size in enumerate(sizes)],
-            [None if dim in told.strides else stride for dim, stride in enumerate(strides)],
-        )
-        for dim, groups in told.groups.items():
-            if dim < len(sizes):
-                known.histories[dim] = (frozenset(groups),)
+        known = self.tensors[name, len(sizes)] = TensorSeen(sizes, strides)
+        told = self._told.get((name, len(sizes)))
+        if told is not None:
+            for dim in range(len(sizes)):
+                if dim in told.sizes:
+                    known.sizes[dim] = None
+                if dim in told.strides:
+                    known.strides[dim] = None
+                if dim in told.groups:
+                    known.histories[dim] = (frozenset(told.groups[dim]),)
         known.follow(sizes)
         return known
 
