@@ -41,9 +41,11 @@ _FEWEST_STEPS = 60
 #: A call is recorded where repeating it is expected to spare so many instructions: that is what
 #: recording costs, beyond inlining, and more.
 _PRICE = 1000
+#: So many calls, the first two included, and any recording pays.
+_ENOUGH = 2 + _PRICE // _FEWEST_STEPS + 1
 #: So often somebody may look inside of calls that are one operation each, before they are none.
 _MOST_LOOKS = 3
-#: So many different recordings of calls with like arguments are made.
+#: So many different recordings are made of calls whose arguments look alike.
 _MOST_ALIKE = 8
 
 
@@ -75,7 +77,9 @@ class CallRecording:
 class _Kind:
     """What is known of the calls of one function on objects of one class."""
 
-    __slots__ = ("count", "made", "marked", "met", "recordings", "refused", "repeated", "steps")
+    __slots__ = (
+        "alike", "count", "made", "marked", "met", "recordings", "refused", "repeated", "steps",
+    )  # fmt: skip
 
     def __init__(self, marked: bool) -> None:
         #: Did the user say that they repeat?
@@ -84,15 +88,17 @@ class _Kind:
         self.count = self.steps = 0
         #: How many were recorded, and how many repeated.
         self.made = self.repeated = 0
-        #: The keys of their arguments, with how often each was met.
-        self.met: Counter[Any] = Counter()
+        #: By the keys of their arguments; what fitted last comes first.
         self.recordings: dict[Any, list[CallRecording]] = {}
+        #: The keys with the arguments' likeness: how often each was met, and recorded.
+        self.met: Counter[Any] = Counter()
+        self.alike: Counter[Any] = Counter()
         self.refused: set[Any] = set()
 
     def is_worth_it(self, key: Any, beside: int) -> bool:
         """Will a recording pay, as far as can be told from the calls so far, and from how many
         objects of the same class stand beside the call's own?"""
-        if key in self.refused or len(self.recordings[key]) >= _MOST_ALIKE:
+        if key in self.refused or self.alike[key] >= _MOST_ALIKE:
             return False
         if self.marked:
             return True
@@ -213,14 +219,16 @@ class Recordings:
             arguments = Arguments(vm.space, request.slots)
         except Undescribed:
             return None
-        likeness = tuple([self._likeness(root.obj) for root in arguments.roots.values()])
-        key = arguments.key, likeness, current(), vm.space.effects.changed_state
-        known = kind.recordings.setdefault(key, [])
-        for recording in known:
+        where = current(), vm.space.effects.changed_state
+        known = kind.recordings.setdefault((arguments.key, where), [])
+        for number, recording in enumerate(known):
             value = self._repeat(vm, recording, arguments, about)
             if value is not None:
                 kind.repeated += 1
+                known.insert(0, known.pop(number))
                 return value
+        likeness = tuple([self._likeness(root.obj) for root in arguments.roots.values()])
+        key = arguments.key, likeness, where
         kind.met[key] += 1
         # What is called once in a call that is being recorded is part of that.
         part = self._within is not None and kind.count <= self._within.count
@@ -235,7 +243,8 @@ class Recordings:
         if recorded is None:
             kind.refused.add(key)
             return None
-        known.append(recorded)
+        known.insert(0, recorded)
+        kind.alike[key] += 1
         kind.made += 1
         kind.repeated += 1
         return self._repeat(vm, recorded, arguments, about)
@@ -264,7 +273,8 @@ class Recordings:
         return known
 
     def _beside(self, space: Space, request: CallRequest) -> int:
-        """How many objects like the call's own are in the container that it is in."""
+        """How many objects like the call's own are in the container that it is in, if not more than
+        it takes for a recording to pay."""
         first: Any = request.slots[0] if request.slots else None
         source = None if first is None else first.source
         if source is None or source.base is None:
@@ -273,8 +283,10 @@ class Recordings:
         parts = container.values() if type(container) is dict else container
         if type(container) not in (dict, list, tuple):
             return 0
-        own, some = (type(first.obj), self._likeness(first.obj)), itertools.islice(parts or (), 100)
-        return sum((type(part), self._likeness(part)) == own for part in some)
+        own, likeness = type(first.obj), self._likeness(first.obj)
+        some = itertools.islice(parts or (), 100)
+        alike = (part for part in some if type(part) is own and self._likeness(part) == likeness)
+        return sum(1 for _ in itertools.islice(alike, _ENOUGH))
 
     def _record(self, vm: Any, request: CallRequest, arguments: Arguments) -> CallRecording | None:
         """Capture the call alone; None if it does anything but compute its result."""

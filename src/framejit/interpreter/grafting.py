@@ -185,6 +185,7 @@ class Graft:
         self._roots = [root.source for root in arguments.roots.values()]
         self._objects = objects
         self._relations: list[tuple[int, Fact]] = []
+        self._tensors: dict[int, TensorValue] = {}
         self.places: list[Source | None] = [None] * len(facts.steps)
         self.known = self.places[:]
 
@@ -218,6 +219,15 @@ class Graft:
         """Where that is known from now which the recording found at a source."""
         return _there(self.known[self._facts.position(source)])
 
+    def tensor_at(self, source: Source) -> TensorValue:
+        """The tensor that is there now."""
+        known = self._tensors.get(self._facts.position(source))
+        if known is not None:
+            return known
+        value = self._space.load(self.known_from(source), self.object_at(source)).realize()
+        assert isinstance(value, TensorValue)
+        return value
+
     def object_at(self, source: Source) -> Any:
         """What is there now, of the sources that are looked at or wanted."""
         return self._objects[self._facts.steps[self._facts.position(source)].object]
@@ -238,7 +248,7 @@ class Graft:
         if space.task.alone:
             space.facts_before.setdefault(place, step.before)
         if step.looked_at:
-            known = self.known[i] = self._settle(step, place)
+            known = self.known[i] = self._settle(i, step, place)
         for number, fact in enumerate(step.facts):
             if fact.kind in RELATIONS:
                 self._relations.append((i, fact))
@@ -265,7 +275,7 @@ class Graft:
 
     def _copy_of_object(self, i: int, step: Step, place: Source) -> None:
         """Note facts that are about one object."""
-        known = self.known[i] = self._settle(step, place)
+        known = self.known[i] = self._settle(i, step, place)
         if known is place and not step.is_tensor:
             _add_all(place, step)
             return
@@ -293,7 +303,7 @@ class Graft:
         parent = _there((self.places if step.is_raw else self.known)[step.parent])
         return parent.child(*step.slot)
 
-    def _settle(self, step: Step, place: Source) -> Source:
+    def _settle(self, i: int, step: Step, place: Source) -> Source:
         """Where an object is known: here from now on, or where it was met before."""
         space, obj = self._space, self._objects[step.object]
         first = space.first_source(obj)
@@ -311,6 +321,7 @@ class Graft:
         value = space.load(place, obj).realize()
         if not isinstance(value, TensorValue) or value.source is None:
             raise Spoiled("a tensor is known as something else")
+        self._tensors[i] = value
         return value.source
 
     def _relate(self, i: int, fact: Fact) -> None:

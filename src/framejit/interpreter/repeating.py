@@ -96,10 +96,7 @@ class Repetition:
         inputs = {value.node: value for value in recorded.graph_inputs}
 
         def placed(node: Any) -> Any:
-            source = self._graft.known_from(inputs[node].source)
-            value = space.load(source, self._graft.object_at(inputs[node].source)).realize()
-            assert isinstance(value, TensorValue)
-            return value.proxy(space)
+            return self._graft.tensor_at(inputs[node].source).proxy(space)
 
         try:
             for number in self._arguments.tensors:
