@@ -40,17 +40,19 @@ class LookedAt(NamedTuple):
     source: Source
     value: Value | None
 
-    def names(self) -> list[str] | None:
-        """Of a dict of which some keys were looked at or written, all texts: these keys."""
+    def names(self, among: Iterable[str]) -> list[str] | None:
+        """Of a dict of which some keys were looked at or written, all texts: those among these."""
         children, value = self.source.children, self.value
-        keys = [key for accessor, key in children if accessor == "item" and type(key) is str]
-        if len(keys) < len(children) or any(fact.kind in _WHOLE for fact in self.source.facts):
+        if self.source.facts and any(fact.kind in _WHOLE for fact in self.source.facts):
+            return None
+        texts = [key for accessor, key in children if accessor == "item" and type(key) is str]
+        if len(texts) < len(children):
             return None
         if value is None:
-            return keys
+            return [key for key in among if ("item", key) in children]
         if not isinstance(value, DictValue) or value.complete or not _is_named(value.written):
             return None
-        return [*keys, *value.written]
+        return [key for key in among if ("item", key) in children or key in value.written]
 
 
 def plan_guards(trace: Trace, graph: Graph, hook_roots: Sequence[Source] = ()) -> EntryPlan:
@@ -86,9 +88,13 @@ def _guard_aliases(space: Space) -> None:
     turned = [value for value in space.graph_inputs if _is_turned(value)]
     if not (space.effects.changed or space.effects.given_gradient or turned):
         return
+    # With gradients, tensors of other classes matter, too.
+    everything_matters = space.effects.given_gradient or space.effects.switched
+    kinds = {changed.python_type() for changed in space.effects.changed}
+    kinds.update(type(tensor.obj) for tensor in turned)
     by_kind: dict[type, list[LookedAt]] = {}
     for obj, source, value in space.looked_at():
-        if source is not None:
+        if source is not None and (everything_matters or type(obj) in kinds):
             by_kind.setdefault(type(obj), []).append(LookedAt(source, value))
     named: dict[type, list[DictValue]] = {}
     with_gradient = _whose_gradient_stays(space, by_kind)
@@ -165,13 +171,12 @@ def _guard_named(space: Space, dicts: list[DictValue], others: Iterable[LookedAt
     users: dict[str, list[LookedAt]] = {key: [] for changed in dicts for key in changed.written}
     whole = []
     for other in others:
-        keys = other.names()
+        keys = other.names(users)
         if keys is None:
             whole.append(other)
             continue
         for key in keys:
-            if key in users:
-                users[key].append(other)
+            users[key].append(other)
     for changed in dicts:
         assert changed.source is not None
         found = list(whole)
