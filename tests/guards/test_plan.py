@@ -257,3 +257,60 @@ def test_texts_of_sets_are_in_order():
     assert text_of(list(range(12))) == "[0, 1, 2, 3, 4, 5, 6, 7, ...]"
     assert text_of(frozenset("dcba")) == "frozenset({'a', 'b', 'c', 'd'})"
     assert text_of((1,)) == "(1,)"
+
+
+def shared_by(count):
+    """So many lists below one argument, of all of which the very same is assumed."""
+    first = slot()
+    first.add_fact("TYPE_MATCH", list)
+    first.add_fact("LEN_MATCH", 1)
+    facts, keys = tuple(first.facts), frozenset(first.fact_keys)
+    root = slot()
+    sources = [root.child("index", number) for number in range(count)]
+    for source in sources:
+        source.share_facts(facts, keys)
+    return root, sources
+
+
+def test_what_sources_share_is_checked_of_each():
+    root, sources = shared_by(3)
+    plan = build_plan([root])
+    assert len({id(node.checks) for node in plan.nodes if node.checks}) == 1
+    tree = tree_of(plan)
+    assert tree.check(([[1], [2], [3]],)) == ()
+    for number in range(3):
+        given = [[1], [2], [3]]
+        given[number] = [1, 2]
+        assert tree.check((given,)) is None
+        assert f"'x'[{number}] LEN_MATCH" in plan.explain(tree, (given,))
+    plan.settle()
+    assert [guard.kind for guard in plan.guards()] == ["TYPE_MATCH", "LEN_MATCH"] * 3
+    assert all(not source.facts for source in sources)
+
+
+def test_a_further_fact_is_about_one_of_those_that_share():
+    root, (first, second, third) = shared_by(3)
+    second.child("index", 0).add_fact("EQUALS_MATCH", 2)
+    second.add_fact("TYPE_MATCH", list)  # known
+    third.add_fact("SAME_OBJECT", first)
+    assert (len(first.facts), len(second.facts), len(third.facts)) == (2, 2, 3)
+    tree = tree_of(build_plan([root]))
+    one = [1]
+    assert tree.check(([one, [2], one],)) == ()
+    assert tree.check(([one, [3], one],)) is None
+    assert tree.check(([[1], [2], one],)) is None
+    assert tree.check(([one, one, one],)) is None
+
+
+def test_a_relation_to_those_that_share_is_a_check_of_one():
+    root, (first, second, third) = shared_by(3)
+    late = Source(None, "slot", 1, "L['y']")
+    late.add_fact("TYPE_MATCH", list)
+    late.add_fact("DISTINCT", (second,))
+    first.add_fact("DISTINCT", (third,))  # the check is on the later one, which shares its facts
+    tree = tree_of(build_plan([root, late]))
+    one, two, three = [1], [2], [3]
+    assert tree.check(([one, two, three], one)) == ()
+    assert tree.check(([one, one, three], two)) == ()
+    assert tree.check(([one, two, three], two)) is None
+    assert tree.check(([one, two, one], three)) is None
