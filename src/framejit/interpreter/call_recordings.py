@@ -47,8 +47,7 @@ _ENOUGH = 2 + _PRICE // _FEWEST_STEPS + 1
 _MOST_LOOKS = 3
 #: So many different recordings are made of calls whose arguments look alike.
 _MOST_ALIKE = 8
-
-
+#: Of what modules hold, what their likeness looks at.
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
