@@ -49,6 +49,8 @@ class Step(NamedTuple):
     #: known from?
     slot: tuple[str, Any]
     is_raw: bool
+    #: Was it found to be there, whatever it is?
+    read: bool
 
 
 class Facts:
@@ -90,7 +92,7 @@ class Facts:
                     source, parents[i], facts[i], numbers.get(source, -1), looked_at, is_tensor,
                     space.facts_before.get(source, 0), number,
                     parents[i] >= 0 and not (related or source.label), keys[i],
-                    (source.accessor, source.key), raw,
+                    (source.accessor, source.key), raw, source.read,
                 )
             )  # fmt: skip
         self._tensors = [
@@ -192,7 +194,7 @@ class Graft:
     def note(self, numbers: Iterable[int], relations: Iterable[tuple[int, Fact]] = ()) -> None:
         """Note the facts of these steps, and of those that they are related to; ``relations`` of
         others that are noted already."""
-        steps, alone = self._facts.steps, self._space.task.alone
+        steps, alone, space = self._facts.steps, self._space.task.alone, self._space
         known, places = self.known, self.places
         for i in numbers:
             if known[i] is not None:
@@ -206,12 +208,19 @@ class Graft:
             places[i] = known[i] = place
             if step.number is not None:
                 self._check_number(step, place)
-            if step.source.read:
+            if step.read:
                 place.read = True
             if step.looked_at:
-                self._copy_of_object(i, step, place)
-            elif step.facts:
-                _add_all(place, step)
+                obj = self._objects[step.object]
+                if step.is_tensor or space.first_source(obj) is not None:
+                    self._copy_of_object(i, step, place)
+                    continue
+                space.noted[id(obj)] = obj, place
+            if step.facts and not place.facts:
+                place.share_facts(step.facts, step.keys)
+            elif place.facts is not step.facts:
+                for fact in step.facts:
+                    _add(place, fact)
         for number, fact in (*self._relations, *relations):
             self._relate(number, fact)
 
@@ -240,7 +249,7 @@ class Graft:
         place = self.places[i] = self._place(step)
         if step.number is not None:
             self._check_number(step, place)
-        place.read = place.read or source.read
+        place.read = place.read or step.read
         known = self.known[i] = place
         for fact in step.facts if step.looked_at else ():
             if fact.kind == "SAME_OBJECT":
@@ -274,11 +283,8 @@ class Graft:
                 space.facts_of_looking.setdefault((place, fact.kind), other)
 
     def _copy_of_object(self, i: int, step: Step, place: Source) -> None:
-        """Note facts that are about one object."""
+        """Note facts that are about one object, a tensor or one that was met before."""
         known = self.known[i] = self._settle(i, step, place)
-        if known is place and not step.is_tensor:
-            _add_all(place, step)
-            return
         for number, fact in enumerate(step.facts):
             if number < step.before:
                 _add(place, fact)
@@ -331,15 +337,6 @@ class Graft:
             _there(self.known[i]).add_fact(fact.kind, tuple(others), fact.line)
         elif others[0] is not place:
             place.add_fact(fact.kind, others[0], fact.line)
-
-
-def _add_all(source: Source, step: Step) -> None:
-    """Note the facts of a step."""
-    if not source.facts:
-        source.share_facts(step.facts, step.keys)
-    elif source.facts is not step.facts:
-        for fact in step.facts:
-            _add(source, fact)
 
 
 def _there(source: Source | None) -> Source:
