@@ -318,7 +318,9 @@ def run(
 
 
 def counting(module: torch.fx.GraphModule, example_inputs: list[Any]) -> Any:
-    """The backend: runs graphs as they are."""
+    """The backend: runs graphs as they are; whether it looks at one before, its inputs decide."""
+    if len(example_inputs) % 2:
+        module.graph.lint()
     return module
 
 

@@ -140,6 +140,40 @@ def test_the_graph_is_that_of_all_operations(layer):
         check(model, ARGUMENTS[layer], graphs=1, ops=count, calls=2)
 
 
+class Beside(nn.Module):
+    """Of each call, or of the last one alone, it uses one result and not the other."""
+
+    def __init__(self, kept, whole):
+        super().__init__()
+        self.stack, self.kept, self.whole = stack(Pair), kept, whole
+
+    def forward(self, both):
+        total = 0
+        for layer in self.stack.layers:
+            made = layer(both)
+            if self.whole:
+                both = made
+            total = total + made[self.kept].sum()
+        return made[self.kept], total
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_result_that_nobody_needs(kept, whole):
+    model, argument = Beside(kept, whole).eval(), (X, X.sum())
+    module, result = captured(model, argument)
+    outer = len(outer_graph(module).nodes)
+    other, executed = captured(model, argument, recordings=False)
+    assert nodes_of(module.graph) == nodes_of(other.graph)
+    assert module.code == other.code and outer < len(other.graph.nodes) - 15
+    torch.testing.assert_close(result, executed, rtol=0, atol=0)
+    looked_at, again = captured(model, argument, look=lambda gm: gm.graph.lint())
+    assert looked_at.code == other.code
+    torch.testing.assert_close(again, executed, rtol=0, atol=0)
+    with torch.no_grad():
+        check(model, argument, graphs=1, ops=operation_count(other), calls=2)
+
+
 def test_whoever_does_not_look_gets_one_operation_per_call():
     few, many = [outer_graph(captured(stack(count=n), X)[0]) for n in (8, 24)]
     calls = [[node for node in g.nodes if node.op.startswith("call")] for g in (few, many)]

@@ -197,6 +197,8 @@ class Composite:
                     builder.outer[nodes[node]] = before[nodes[node]]
                 continue
             here = self.outputs.get(node)
+            if here is not None and here._erased:  # a result that nobody needs is none of several
+                here = None
             args, kwargs = map_aggregate((node.args, node.kwargs), lambda a: _at(nodes, a))  # type: ignore[misc]
             if here is None:
                 with graph.inserting_after(cursor):

@@ -22,6 +22,10 @@ from framejit.values.core.symbolic import number_varies
 from framejit.values.torch.tensors import TensorValue
 
 
+#: Facts about a place, whichever object is there.
+_OF_PLACES = frozenset({"PRESENT", "ABSENT"})
+
+
 class Spoiled(Exception):
     """A recording that seemed to fit does not: the capture must start again without it."""
 
@@ -100,6 +104,7 @@ class Facts:
             if step.is_tensor and other is step.source
         ]  # fmt: skip
         self._position = {source: i for i, source in enumerate(order)}
+        self._below: dict[int, list[int]] | None = None
         self._globals = [root.key for root in space.const_roots.values()]
         #: Some hold whatever the arguments are.
         fixed = [source.root.accessor == "const" for source in order]
@@ -116,6 +121,14 @@ class Facts:
     def position(self, source: Source) -> int:
         """Which of the steps is about one of the sources."""
         return self._position[source]
+
+    def below(self, i: int) -> list[int]:
+        """The steps right below a step, in order."""
+        if self._below is None:
+            self._below = {}
+            for number, step in enumerate(self.steps):
+                self._below.setdefault(step.parent, []).append(number)
+        return self._below[i]
 
     def graft(self, space: Space, arguments: Arguments, objects: Sequence[Any]) -> Graft:
         """Note them of arguments for which they hold."""
@@ -253,7 +266,7 @@ class Graft:
         known = self.known[i] = place
         for fact in step.facts if step.looked_at else ():
             if fact.kind == "SAME_OBJECT":
-                self._visit(self._facts.position(fact.payload))
+                self._visit_before_others(self._facts.position(fact.payload))
         if space.task.alone:
             space.facts_before.setdefault(place, step.before)
         if step.looked_at:
@@ -261,12 +274,25 @@ class Graft:
         for number, fact in enumerate(step.facts):
             if fact.kind in RELATIONS:
                 self._relations.append((i, fact))
-            elif number < step.before:
+            elif number < step.before or fact.kind in _OF_PLACES:
                 _add(place, fact)
             elif not self._is_known(source, fact.kind):
                 _add(known, fact)
         if space.task.alone:
             self._remember(step, place)
+
+    def _visit_before_others(self, i: int) -> None:
+        """Visit a step before its turn. What comes before it keeps its place among the sources."""
+        if self.known[i] is not None:
+            return
+        steps, step = self._facts.steps, self._facts.steps[i]
+        if step.parent >= 0:
+            self._visit_before_others(step.parent)
+            parent = _there((self.places if step.is_raw else self.known)[step.parent])
+            for other in self._facts.below(step.parent):
+                if other < i:
+                    parent.child(*steps[other].slot)
+        self._visit(i)
 
     def _check_number(self, step: Step, place: Source) -> None:
         """Is the number one of those that do not vary?"""
@@ -286,7 +312,7 @@ class Graft:
         """Note facts that are about one object, a tensor or one that was met before."""
         known = self.known[i] = self._settle(i, step, place)
         for number, fact in enumerate(step.facts):
-            if number < step.before:
+            if number < step.before or fact.kind in _OF_PLACES:
                 _add(place, fact)
             elif not self._is_known(step.source, fact.kind):
                 _add(known, fact)
