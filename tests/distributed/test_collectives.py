@@ -355,3 +355,40 @@ def _unused_in_one(rank, backend):
 def test_unused_operations_still_happen(ranks, backend):
     first, second = ranks.run(_unused_in_one, backend)
     assert first == [[0.5, 1.5]] * 2 and second == [[2, 4]] * 2
+
+
+# -- from one process to another -------------------------------------------------------------------
+
+
+def in_a_ring(x):
+    left, right = (dist.get_rank() - 1) % WORLD, (dist.get_rank() + 1) % WORLD
+    sent, received = x * 2, torch.empty_like(x)
+    pair = [dist.P2POp(dist.isend, sent, right), dist.P2POp(dist.irecv, received, left)]
+    for work in dist.batch_isend_irecv(pair):
+        work.wait()
+    return received + 1
+
+
+def one_way(x):
+    y = x * 2
+    work = dist.isend(y, 1) if dist.get_rank() == 0 else dist.irecv(y, 0)
+    z = x.sin()
+    work.wait()
+    return y + z
+
+
+def _sent(rank):
+    found = []
+    for function in (in_a_ring, one_way):
+        compiled = framejit.compile(function, backend="eager")
+        expected = function(torch.arange(4.0) + rank)
+        for _ in range(2):
+            assert torch.equal(compiled(torch.arange(4.0) + rank), expected)
+        breaks = framejit.explain(function)(torch.arange(4.0) + rank).breaks
+        found.append([event.identifier for event in breaks].count("FJ0125"))
+        found.append(len(breaks))
+    return found
+
+
+def test_sending_and_waiting_are_one_graph_break_each(ranks):
+    assert ranks.run(_sent) == [[1, 2, 1, 2]] * WORLD

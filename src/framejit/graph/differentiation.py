@@ -120,7 +120,7 @@ def _watching(
             handle.remove()
 
 
-def _is_dense(tensor: torch.Tensor) -> bool:
+def is_dense(tensor: torch.Tensor) -> bool:
     """Does it have every element of its memory, and each once?"""
     step: Any = 1
     sizes = zip(tensor.stride(), tensor.shape, strict=True)
@@ -132,14 +132,14 @@ def _is_dense(tensor: torch.Tensor) -> bool:
 
 
 def _is_laid_out_as(leaf: torch.Tensor, gradient: torch.Tensor) -> bool:
-    if not _is_dense(leaf):
+    if not is_dense(leaf):
         return gradient.is_contiguous()
     strides = zip(leaf.shape, leaf.stride(), gradient.stride(), strict=True)
     return all(size == 1 or wanted == found for size, wanted, found in strides)
 
 
 def _copy(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
-    if not _is_dense(leaf):
+    if not is_dense(leaf):
         return gradient.clone(memory_format=torch.contiguous_format)
     return gradient.new_empty_strided(leaf.shape, leaf.stride()).copy_(gradient)
 

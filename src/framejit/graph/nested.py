@@ -13,17 +13,17 @@ import logging
 import threading
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch.utils.checkpoint import noop_context_fn
 
 from ..exc import GraphBreak
-from ..torchcompat.function_apply import inherited
 from . import global_state
 from .builder import GraphBuilder
 from .lazy import CapturedGraph, LazyGraphModule
+from .metadata import examples_in, memory_of_all
 from .operation import Operation
 
 _Node = torch.fx.Node
@@ -178,25 +178,33 @@ class Stretch:
         self.builder = builder
         self.start = len(builder.recorded)
         self.nodes: list[_Node] = []
+        #: Does it write to what it was given, or to parts of that?
+        self.writes_given = self.writes_parts = False
         self._state = global_state.current()
         self._kept: list[_Node] = []
 
     def close(
-        self, what: str, random: bool = False, state: bool = False, writes: bool = False
-    ) -> None:
+        self, what: str, random: bool = False, state: bool = False, writes: bool = False,
+        given: Iterable[_Node] = (),
+    ) -> None:  # fmt: skip
         """The stretch ends here. GraphBreak if it does something that must happen exactly once.
 
         ``random``: it may draw random numbers; ``state``: it may change torch's global state and
-        put it back; ``writes``: it may write to tensors of its own. These operations then belong
-        to the nested graph alone.
+        put it back; ``writes``: it may write to tensors of its own, and to the memory of those that
+        it is ``given``. These operations then belong to the nested graph alone.
         """
         recorded = self._end()
+        whole = examples_in([self.builder.example(node) for node in given])
+        lent = memory_of_all(whole)
         if not set(self.builder.differentiated).isdisjoint(self.nodes):
             raise GraphBreak("FJ0117", f"{what} computes a gradient")
         for operation in recorded:
-            if operation.writes and not (writes and self._is_own(operation)):
+            if operation.writes and not (writes and self._is_own(operation, lent)):
                 raise GraphBreak("FJ0122", f"{what} writes to a tensor")
             if operation.writes:
+                for one in operation.writes:
+                    self.writes_given |= id(one) in lent
+                    self.writes_parts |= id(one) in lent and one not in whole
                 continue
             if operation.effect and not (random if operation.random else state):
                 does = "draws random numbers" if operation.random else "sets torch's state"
@@ -209,11 +217,11 @@ class Stretch:
                 self.builder.writers.remove(operation)
                 operation.writes = ()
 
-    def _is_own(self, operation: Operation) -> bool:
-        """Is what it writes to nothing that was there before the stretch?"""
-        inside = set(self.nodes)
+    def _is_own(self, operation: Operation, lent: set[int]) -> bool:
+        """Is what it writes to ``lent``, or nothing that was there before the stretch?"""
+        inside, written = set(self.nodes), operation.written - lent
         others = [one for node, one in self.builder.operations.items() if node not in inside]
-        return all(operation.written.isdisjoint(one.memory) for one in others)
+        return all(written.isdisjoint(one.memory) for one in others)
 
     def stay(self, what: str) -> None:
         """The stretch ends here, and its nodes stay in the graph as well. GraphBreak if they do
@@ -234,7 +242,7 @@ class Stretch:
     def _end(self) -> list[Operation]:
         recorded = self.builder.recorded[self.start :]
         self.nodes = [operation.node for operation in recorded]
-        self._kept = [operation.node for operation in recorded if operation.effect]
+        self._kept = [one.node for one in recorded if one.effect or one.exchanges]
         return recorded
 
     def used_from_outside(self, outputs: list[_Node]) -> list[_Node]:
@@ -364,12 +372,13 @@ def while_loop(
     lifted: tuple[Any, ...],
 ) -> Any:  # fmt: skip
     """The operator; its rule for fake tensors wants symbols even where nothing is symbolic."""
-    if _traced_by("FAKE") and not _traced_by("FUNCTIONAL") and not _traced_by("PROXY"):
+    if traced_by("FAKE") and not traced_by("FUNCTIONAL") and not traced_by("PROXY"):
         return tuple(tensor.clone() for tensor in carried)
     return torch.ops.higher_order.while_loop(condition, body, carried, lifted)
 
 
-def _traced_by(mode: str) -> bool:
+def traced_by(mode: str) -> bool:
+    """Is this mode of torch's in place, by which graphs are traced or run on fake tensors?"""
     return torch._C._get_dispatch_mode(getattr(torch._C._TorchDispatchModeKey, mode)) is not None
 
 
@@ -385,7 +394,7 @@ def checkpointed(
     sees the operator that marks what is inside for being computed again; random numbers are kept
     where the graph has the gradient in it, ``differentiated``, since they would be others.
     """
-    if _traced_by("FUNCTIONAL") or _traced_by("PROXY"):
+    if traced_by("FUNCTIONAL") or traced_by("PROXY"):
         if contexts is not None:
             make = contexts.held[0]
         elif differentiated:
@@ -397,7 +406,7 @@ def checkpointed(
         body.meta["_checkpoint_context_fn"] = make
         with _without_advice():
             return torch.ops.higher_order.tag_activation_checkpoint(body, *operands)
-    if _traced_by("FAKE"):
+    if traced_by("FAKE"):
         return body(*operands)
 
     def function(*arguments: torch.Tensor) -> Any:
@@ -445,21 +454,3 @@ def _keeping_random_numbers(make: Callable[[], Any]) -> Any:
 
     keeping.policy_fn = functools.partial(policy, inner=keeping.policy_fn)
     return keeping, using
-
-
-def applied(cls: type[torch.autograd.Function]) -> Callable[..., Any]:
-    """What ``autograd.Function.apply`` does for ``cls``, as a plain function that generated code of
-    graphs can name."""
-
-    def apply(*args: Any) -> Any:
-        given = [arg.held[0] if type(arg) is HeldHook else arg for arg in args]
-        return inherited(cls)(*given)
-
-    apply.__name__ = cls.__name__
-    apply.__qualname__ = cls.__qualname__
-    return apply
-
-
-def is_applied(target: Any) -> bool:
-    """Is it what `applied` makes?"""
-    return getattr(target, "__code__", None) in applied.__code__.co_consts

@@ -24,7 +24,8 @@ import torch
 from torch.fx.immutable_collections import immutable_dict, immutable_list
 
 from framejit.exc import PackageError
-from framejit.graph.nested import applied, is_applied, note_made, was_made
+from framejit.graph.functions import applied, is_applied
+from framejit.graph.nested import note_made, was_made
 from framejit.native import CompiledFunction
 from framejit.package import forms, naming
 

@@ -9,6 +9,7 @@ numpy, stdlib; the modules here know them all. Next room: interpreter.
 # isort: off
 import framejit.values.numpy.arrays
 import framejit.values.torch.autograd
+import framejit.values.torch.autograd_functions
 import framejit.values.torch.differentiation
 import framejit.values.stdlib.builtin_classes
 import framejit.values.stdlib.builtin_functions

@@ -43,7 +43,8 @@ _EXCEPTIONS = (
     "torch.distributed.device_mesh", "torch.distributed._mesh_layout", "torch.distributed._pycute",
     "torch.distributed._functional_collectives", "torch.distributed.algorithms._checkpoint",
     "torch.distributed.tensor._api", "torch.distributed.tensor._dtensor_spec",
-    "torch.distributed.tensor.parallel", "torch.testing._internal",
+    "torch.distributed.tensor.parallel", "torch.distributed.tensor.experimental._func_map",
+    "torch.testing._internal",
 )  # fmt: skip
 
 #: Functions that torch puts around others to keep books: the free variable that holds the other.

@@ -387,6 +387,9 @@ class FunctionContext:
 
     def __init__(self, *args: Any) -> None:
         self._tensors: tuple[Any, ...] = ()
+        self._dirty: tuple[Any, ...] = ()
+        self._constant: tuple[Any, ...] = ()
+        self._materializes = True
         self.needs_input_grad = tuple(
             [isinstance(a, torch.Tensor) and a.requires_grad for a in args]
         )
@@ -403,10 +406,14 @@ class FunctionContext:
     def save_for_forward(self, *tensors: Any) -> None:
         return None
 
-    mark_dirty = mark_non_differentiable = save_for_forward
+    def mark_dirty(self, *tensors: Any) -> None:
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Any) -> None:
+        self._constant = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        return None
+        self._materializes = value
 
 
 def function_forward(cls: Any, context: Any, *args: Any) -> Any:
@@ -421,7 +428,8 @@ def function_forward(cls: Any, context: Any, *args: Any) -> Any:
 
 def function_backward(cls: Any, context: Any, *gradients: Any) -> Any:
     """What autograd calls with the gradients of the outputs."""
-    return cls.backward(context, *gradients)
+    with torch.no_grad():
+        return cls.backward(context, *gradients)
 
 
 # -- operations with a number that is read out of a tensor -------------------------------------

@@ -64,6 +64,10 @@ refuses("FJ0126", {
     DistributedDataParallel._pre_forward: "buffers are exchanged before the module runs",
     DistributedDataParallel._post_forward: "the reducer is prepared after the module has run",
 })  # fmt: skip
+# Processes that wait for each other in a circle must not have their order changed by a compiler.
+refuses("FJ0125", dict.fromkeys(
+    (dist.isend, dist.irecv, dist.batch_isend_irecv), "data is sent from one process to another"
+))  # fmt: skip
 for _name in ("rank", "size", "name", "_get_backend_name"):
     _answers(_name, getattr(dist.ProcessGroup, _name))
 for _name in ("group_name", "group_desc", "bound_device_id"):

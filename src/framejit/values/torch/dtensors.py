@@ -11,6 +11,7 @@ from typing import Any
 
 from framejit.exc import GraphBreak
 from framejit.values.core.base import Args, Kwargs
+from framejit.values.core.constants import ConstantValue
 from framejit.values.core.registry import LOOKASIDE_RULES, Handler, Result
 from framejit.values.core.space import Space
 from framejit.values.torch.opaque import holding_call
@@ -21,6 +22,9 @@ _HOME = "torch.distributed.tensor._api"
 _NODES = frozenset(
     f"DTensor.{name}" for name in ("from_local", "to_local", "redistribute", "full_tensor")
 )
+#: They fill the part of this process. What draws random numbers keeps those of all processes apart
+#: by a state of torch's own.
+_MAKING = frozenset(("zeros", "ones", "empty", "full"))
 #: They send parts to the processes, by operations that work in place.
 _SENDING = frozenset(("distribute_tensor", "distribute_module"))
 
@@ -34,6 +38,10 @@ def _is_node(function: Any) -> bool:
     return _is_of(function, _HOME, _NODES)
 
 
+def _is_making(function: Any) -> bool:
+    return _is_of(function, "torch.distributed.tensor", _MAKING)
+
+
 def _is_sending(function: Any) -> bool:
     return _is_of(function, "torch.distributed.tensor", _SENDING)
 
@@ -45,6 +53,17 @@ def _node(function: Any) -> Handler:
     return handler
 
 
+def _making(function: Any) -> Handler:
+    def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
+        named = dict(kwargs)
+        leaf = space.truth(named.pop("requires_grad", ConstantValue(False)))
+        if leaf or named.get("device_mesh", ConstantValue(None)).realize().is_none():
+            raise GraphBreak("FJ0131", f"{function.__name__}() of a leaf, or of the current mesh")
+        return holding_call(space, function, args, named)
+
+    return handler
+
+
 def _sending(function: Any) -> Handler:
     def handler(space: Space, args: Args, kwargs: Kwargs) -> Result:
         raise GraphBreak("FJ0131", f"{function.__name__}() sends parts to the processes")
@@ -52,4 +71,4 @@ def _sending(function: Any) -> Handler:
     return handler
 
 
-LOOKASIDE_RULES += [(_is_node, _node), (_is_sending, _sending)]
+LOOKASIDE_RULES += [(_is_node, _node), (_is_making, _making), (_is_sending, _sending)]

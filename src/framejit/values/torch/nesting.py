@@ -7,14 +7,14 @@ nodes from outside that it needs, and the structure of the result. Next: higher_
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from framejit.exc import GraphBreak
 from framejit.graph.nested import Stretch
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
-from framejit.values.core.base import Raised, Value
+from framejit.values.core.base import Raised, Value, parts_held
 from framejit.values.core.effects import Effects
 from framejit.values.core.space import Space
 from framejit.values.torch.tensors import TensorValue, tensor_call
@@ -27,6 +27,8 @@ class Terms(NamedTuple):
     random: bool = False
     state: bool = False
     writes: bool = False
+    #: Tensors that it may write to although it is given them.
+    given: Iterable[Any] = ()
 
 
 def trial(
@@ -50,8 +52,37 @@ def trial(
     return result, stretch
 
 
+def trial_of_function(
+    space: Space, function: Value, args: list[Value], terms: Terms, context: Value | None,
+    kwargs: Any = None,
+) -> tuple[Value, Stretch]:  # fmt: skip
+    """A `trial` of what autograd calls as often as it likes: it may not write to objects that the
+    program has made, either, but for the ``context`` of the call."""
+    made: dict[Value, list[int]] = {}
+    todo = [function, *args, *(kwargs or {}).values()]
+    while todo:
+        value = todo.pop()
+        if value.source is None and value is not context and value not in made:
+            made[value] = _parts_of(value)
+            todo += parts_held(value)
+    result, stretch = trial(space, function, args, terms, kwargs)
+    if any(parts != _parts_of(value) for value, parts in made.items()):
+        raise GraphBreak("FJ0122", f"{terms.what} changes something outside")
+    return result, stretch
+
+
+def _parts_of(value: Value) -> list[int]:
+    return [id(part) for part in parts_held(value)]
+
+
 def _counts(effects: Effects) -> tuple[int, ...]:
-    return effects.writes, len(effects.changed), effects.nesting, len(effects.expected)
+    return (
+        effects.writes,
+        len(effects.changed),
+        effects.nesting,
+        len(effects.expected),
+        len(effects.unfinished),
+    )
 
 
 def tensors_in(value: Value) -> list[TensorValue]:

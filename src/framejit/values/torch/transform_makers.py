@@ -14,7 +14,7 @@ import torch._functorch.vmap
 import torch.func
 
 from framejit.exc import GraphBreak
-from framejit.graph import nested
+from framejit.graph.functions import is_applied
 from framejit.values.core.base import Args, Kwargs, Value
 from framejit.values.core.registry import CODE_LOOKASIDES, LOOKASIDES, Result, lookaside
 from framejit.values.core.space import Space
@@ -86,7 +86,7 @@ def _made_functional(space: Space, args: Args, kwargs: Kwargs) -> Result:
     with entered(space, 0):
         result = space.now(space.call(options["func"], operands, kwargs))
     inside = [operation.node for operation in builder.recorded[start:]]
-    if any(nested.is_applied(node.target) for node in inside):
+    if any(is_applied(node.target) for node in inside):
         raise GraphBreak("FJ0123", f"an autograd.Function under {what}")
     used = {operand for node in inside for operand in node.all_input_nodes}
     if any(map(builder.is_written, used.difference(inside))):
