@@ -125,3 +125,19 @@ def buffer_of_its_own(module, x):
 
 def test_a_member_that_the_program_makes():
     agrees(buffer_of_its_own, lambda: (torch.nn.Linear(2, 2), torch.ones(2)), graphs=2)
+
+
+def written_lists(x, y):
+    kept, rows = [x, y], (x, y)
+    added = torch._foreach_add_(kept, 1)
+    scaled = torch._foreach_mul_(rows, [2, x.shape[0]])
+    divided = torch._foreach_addcdiv_(self=kept, tensor1=kept, tensor2=[x + 9, y + 9], value=0.5)
+    again = torch._foreach_addcdiv_(kept, kept, [x + 9, y + 9], [0.5, 0.25])
+    made = torch._foreach_neg(kept)
+    added.append(x * 2)
+    return added is kept, scaled is rows, divided is kept, again is kept, type(made), made, kept
+
+
+def test_lists_whose_tensors_are_written():
+    """The list itself is returned, of the class that the program gave it."""
+    agrees(written_lists, lambda: (torch.ones(2), torch.ones(3)), graphs=1)
