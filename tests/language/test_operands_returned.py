@@ -110,6 +110,7 @@ def without_varying_dropout(x, y, p):
     flat = F.dropout1d(y[0], p / 2, False), F.dropout1d(y[0, 0], p, training=False)
     flat[1].mul_(2)
     kept = F.dropout(x, p=p, training=False) is x, torch.feature_dropout(y, p, False) is y
+    kept += F.dropout3d(y, p, False, True) is y, F.dropout1d(y[0], p, False, inplace=True) is y
     return batched is x, added is y, batched, added, flat, kept
 
 

@@ -214,7 +214,8 @@ def without_idle_dropout(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
         if node.name in names:
             operand = operand_of_idle(node.target, node.args, node.kwargs)
             with owned.graph.inserting_before(node):
-                node.replace_all_uses_with(returned(node.target, operand))
+                made = returned(node.target, operand, node.args, node.kwargs)
+            node.replace_all_uses_with(made)
             owned.graph.erase_node(node)
     owned.recompile()
     return owned

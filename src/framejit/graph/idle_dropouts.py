@@ -27,13 +27,18 @@ def operand_of_idle(target: Any, args: Any, kwargs: Any) -> Any:
     """What an idle dropout is given, and returns (`returned`); None: it is none."""
     if not any(target is dropout for dropout in _DROPOUTS) or not _is_idle(*args, **kwargs):
         return None
-    return args[0] if args else kwargs["input"]
+    operand = args[0] if args else kwargs["input"]
+    if target is functional.dropout1d and _known(operand).dim() not in (2, 3):
+        return None  # which it refuses
+    return operand
 
 
-def returned(target: Any, operand: Any) -> Any:
+def returned(target: Any, operand: Any, args: Any, kwargs: Any) -> Any:
     """What an idle dropout returns: its operand, or a view of it where it has added a dimension for
-    the batch and taken it away again. A node of such a view for a node."""
-    if target not in _OF_BATCHES or _known(operand).dim() == _OF_BATCHES[target]:
+    the batch and taken it away again, not in place. A node of such a view for a node."""
+    in_place = kwargs.get("inplace", len(args) > 3 and args[3])
+    batched = target not in _OF_BATCHES or _known(operand).dim() == _OF_BATCHES[target]
+    if batched or in_place:
         return operand
     if not isinstance(operand, torch.fx.Node):
         return operand.unsqueeze(0).squeeze(0)

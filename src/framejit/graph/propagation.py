@@ -417,7 +417,9 @@ def invoke(target: Any, args: Any, kwargs: Any) -> Any:
     if type(target) is str:
         return getattr(args[0], target)(*args[1:], **kwargs)
     operand = operand_of_idle(target, args, kwargs)
-    return target(*args, **kwargs) if operand is None else returned(target, operand)
+    if operand is not None:
+        return returned(target, operand, args, kwargs)
+    return target(*args, **kwargs)
 
 
 def lower(value: Any) -> Any:
