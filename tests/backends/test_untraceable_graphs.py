@@ -101,7 +101,7 @@ def test_one_warning_for_each_graph(backend: str) -> None:
         rf"line {line}, in views_of_one runs as it is.*{backend}.*modified by an inplace.*FJ0234"
     )
     with pytest.warns(framejit.exc.FramejitWarning, match=words) as seen:
-        for size in (3, 4, 5):
+        for size in (3, 4):
             x = torch.ones(2, size, requires_grad=True)
             for got, expected in zip(compiled(x), views_of_one(x), strict=True):
                 assert torch.equal(got, expected)
