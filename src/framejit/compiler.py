@@ -20,7 +20,7 @@ import torch
 
 from framejit import config, directives, native, ranks
 from framejit.backends import sharing
-from framejit.backends.compile import as_recorded, compile_graph
+from framejit.backends.compile import as_recorded, compile_graph, reason_of, tell_refused
 from framejit.bytecode.continuations import (
     FramePoint,
     build_break,
@@ -48,7 +48,7 @@ from framejit.exc import (
     Unsupported,
 )
 from framejit.graph import instalments, slow_imports
-from framejit.graph.errors import Late, WrongResult, first_line
+from framejit.graph.errors import Late, WrongResult
 from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code, under_hooks
 from framejit.graph.lazy import operation_count
 from framejit.graph.repeats import Region
@@ -564,15 +564,13 @@ class Compiler:
 
         def told(regions: list[Region], error: Exception | None) -> None:
             if error is not None:
-                refused(error, events.RegionsRefused)
+                events.emit(events.RegionsRefused(**shown, reason=reason_of(error)))
                 return
             counted = tuple([(region.name, len(region.calls)) for region in regions])
             places = tuple([[call[0] for call in region.calls] for region in regions])
             events.emit(events.RegionsCompiled(**shown, regions=counted, places=places))
 
-        def refused(error: Exception, kind: Any = events.GraphRefused) -> None:
-            events.emit(kind(**shown, reason=f"{type(error).__name__}: {first_line(error)}"))
-
+        refused = functools.partial(tell_refused, module, shown)
         compiled = compile_graph(self.backend, self.backend_name, module, examples, told, refused)
         seconds = time.perf_counter() - started
         events.emit(events.GraphCompiled(**known, inputs=len(examples), seconds=seconds))

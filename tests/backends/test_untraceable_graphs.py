@@ -81,3 +81,29 @@ def test_partitioners_fail_loudly() -> None:
     compiled = framejit.compile(lambda x: x * 2, backend=backend)
     with pytest.raises(framejit.exc.BackendCompilerFailed, match="no such cut"):
         compiled(torch.ones(3, requires_grad=True))
+
+
+def views_of_one(x: torch.Tensor) -> Any:
+    """AOTAutograd finds an error that is one only where backward is called."""
+    y = x.exp()
+    v, w = y[0], y[1]
+    v.mul_(2)
+    w.add_(1)
+    return v, w
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_one_warning_for_each_graph(backend: str) -> None:
+    """It names the line where the graph begins, and what AOTAutograd says."""
+    compiled = framejit.compile(views_of_one, backend=backend)
+    line = views_of_one.__code__.co_firstlineno + 2
+    words = (
+        rf"line {line}, in views_of_one runs as it is.*{backend}.*modified by an inplace.*FJ0234"
+    )
+    with pytest.warns(framejit.exc.FramejitWarning, match=words) as seen:
+        for size in (3, 4):
+            x = torch.ones(2, size, requires_grad=True)
+            for got, expected in zip(compiled(x), views_of_one(x), strict=True):
+                assert torch.equal(got, expected)
+    assert [issubclass(one.category, framejit.exc.FramejitWarning) for one in seen].count(True) == 1
+    assert framejit.counters["graphs_refused"] == {backend: 2}

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -394,3 +395,28 @@ def test_what_is_not_compiled_yet_is_in_no_package(tmp_path):
         loaded = framejit.compile(model).load_package(path)
         torch.testing.assert_close(loaded(x), model(x))
     assert seen == []
+
+
+def views_of_one(x):
+    """AOTAutograd does not trace it."""
+    y = x.exp()
+    v, w = y[0], y[1]
+    v.mul_(2)
+    w.add_(1)
+    return v, w
+
+
+def test_what_the_other_process_cannot_trace_is_said_here():
+    compiled = framejit.compile(views_of_one, background=True)
+    x = torch.randn(2, 3, requires_grad=True)
+    seen_kinds = events.GraphRefused, events.BackendFailed
+    words = "in views_of_one runs as it is.*modified by an inplace.*FJ0234"
+    with events.recording(*seen_kinds) as seen, pytest.warns(framejit.exc.FramejitWarning) as said:
+        for _ in range(3):
+            for got, expected in zip(compiled(x), views_of_one(x), strict=True):
+                assert torch.equal(got, expected)
+            finished(compiled)
+    assert [type(event) for event in seen] == [events.GraphRefused]
+    (told,) = [one for one in said if issubclass(one.category, framejit.exc.FramejitWarning)]
+    assert re.search(words, str(told.message))
+    assert framejit.counters["graphs_refused"] == {"inductor": 1}

@@ -75,6 +75,11 @@ class Program:
     verified: bool = False
     #: Do the names of the nodes of autograd count?
     nodes: bool = True
+    #: The option of `compile`.
+    dynamic: bool | None = None
+    #: Do operations write to what they are given for their results? What is in it after an error is
+    #: memory that nobody has written to.
+    has_out: bool = False
 
     @property
     def own(self) -> str:

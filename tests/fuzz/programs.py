@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from alias_programs import alias_program
+from operator_programs import operator_program
 from program_writer import FIRST_WITH_IDIOMS, PRELUDE, Program, random_program
 from repeated_programs import repeated_program
 from state_programs import state_program
@@ -27,10 +28,14 @@ FIRST_PROGRAM_OF_COMPUTING_REPEATS = 6_500_000
 FIRST_PROGRAM_OF_TRAINING = 7_000_000
 #: Seeds from here on are about memory that tensors share.
 FIRST_PROGRAM_OF_ALIASES = 8_000_000
+#: Seeds from here on call operators with numbers that vary.
+FIRST_PROGRAM_OF_OPERATORS = 9_000_000
 
 
 def program_of(seed: int) -> Program:
     """The program of a seed; the same in every process."""
+    if seed >= FIRST_PROGRAM_OF_OPERATORS:
+        return operator_program(seed)
     if seed >= FIRST_PROGRAM_OF_ALIASES:
         return alias_program(seed)
     if seed >= FIRST_PROGRAM_OF_TRAINING:

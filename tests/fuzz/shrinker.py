@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -43,6 +44,7 @@ class _Shrinker:
         self.mode, self.seed = mode, seed
         self.report = run(program, mode, seed)
         self.signature = self.report.signature
+        self.whole = program
         self.prelude = program.prelude
         self.tree = ast.parse(program.own)
         self.calls = program.calls
@@ -50,7 +52,7 @@ class _Shrinker:
 
     def program(self, tree: ast.AST, calls: list[str]) -> Program:
         text = ast.unparse(ast.fix_missing_locations(tree))
-        return Program(f"{self.prelude}{text}\n", calls, self.prelude)
+        return dataclasses.replace(self.whole, source=f"{self.prelude}{text}\n", calls=calls)
 
     def result(self) -> Small:
         changed = True

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import framejit
-from checking import CountingBackend, check, said
+from checking import CountingBackend, Outcome, check, compare_outcomes, said
 
 X = torch.arange(6.0).reshape(2, 3) / 4
 
@@ -132,4 +132,18 @@ def test_sizes_that_vary():
     for n in (2, 3, 4, 5):
         expected, got = run(torch.ones(n), n), compiled(torch.ones(n), n)
         assert [one.tolist() for one in got] == [one.tolist() for one in expected]
+    assert len(backend.graphs) == 2
+
+
+def test_a_number_is_no_answer_to_requires_grad():
+    """Torch takes a bool, and nothing that is equal to one."""
+
+    def run(x, wanted):
+        return torch.ones(2, requires_grad=wanted), x.new_zeros(2, requires_grad=wanted), x + 1
+
+    backend = CountingBackend()
+    compiled = framejit.compile(run, backend=backend)
+    for wanted in (False, True, 1, 0, torch.tensor(True)):
+        expected, got = Outcome(run, [X, wanted], {}), Outcome(compiled, [X, wanted], {})
+        compare_outcomes(expected, got)
     assert len(backend.graphs) == 2

@@ -3,6 +3,7 @@ attributes and its gradient. Parameters of a class of the program's are paramete
 
 from __future__ import annotations
 
+import copy
 import re
 
 import pytest
@@ -12,7 +13,7 @@ from torch import nn
 
 import framejit
 from backends.agreement import agrees
-from checking import CountingBackend, Outcome, compare_outcomes
+from checking import CountingAround, CountingBackend, Outcome, compare_outcomes
 
 
 def parameter():
@@ -103,6 +104,43 @@ def test_dropout_that_drops_nothing_of_sizes_that_vary():
     assert len(counting.graphs) == 2 and counting.ops == 10
 
 
+def without_varying_dropout(x, y, p):
+    batched, added = F.dropout3d(x, p, False), F.dropout3d(y, p, training=False)
+    added += 1
+    flat = F.dropout1d(y[0], p / 2, False), F.dropout1d(y[0, 0], p, training=False)
+    flat[1].mul_(2)
+    kept = F.dropout(x, p=p, training=False) is x, torch.feature_dropout(y, p, False) is y
+    kept += F.dropout3d(y, p, False, True) is y, F.dropout1d(y[0], p, False, inplace=True) is y
+    return batched is x, added is y, batched, added, flat, kept
+
+
+@pytest.mark.parametrize("name", ["eager", "aot_eager"])
+def test_dropout_that_drops_nothing_with_a_probability_that_varies(name):
+    """Operands without a batch come back as views of what they are."""
+    counting = CountingAround(name)
+    compiled = framejit.compile(without_varying_dropout, backend=counting)
+    for p in (0.25, 0.5, 1.0, 0.0, 1.5):
+        args = [torch.ones(2, 2, 2, 2, 2), torch.arange(16.0).reshape(2, 2, 2, 2), p]
+        outcomes = [
+            Outcome(f, copy.deepcopy(args), {}) for f in (without_varying_dropout, compiled)
+        ]
+        compare_outcomes(*outcomes)
+    assert len(counting.graphs) == 2  # 1.5 is an error
+
+
+@pytest.mark.parametrize("dropout", [F.dropout, F.dropout2d, F.alpha_dropout, torch.dropout])
+def test_a_number_is_no_answer_to_whether_dropout_trains(dropout):
+    def run(x, drops):
+        return dropout(x, 0.0, drops), x + 1
+
+    counting = CountingBackend()
+    compiled = framejit.compile(run, backend=counting)
+    for drops in (True, 1, False, 0):
+        args = torch.ones(2, 2, 2, 2), drops
+        compare_outcomes(*[Outcome(f, list(args), {}) for f in (run, compiled)])
+    assert len(counting.graphs) == 2
+
+
 def replaced(x, given):
     groups = re.match("(a)|(b)", "a").groups(given)
     named = re.match("(?P<k>a)|(?P<l>b)", "a").groupdict(given)
@@ -125,3 +163,19 @@ def buffer_of_its_own(module, x):
 
 def test_a_member_that_the_program_makes():
     agrees(buffer_of_its_own, lambda: (torch.nn.Linear(2, 2), torch.ones(2)), graphs=2)
+
+
+def written_lists(x, y):
+    kept, rows = [x, y], (x, y)
+    added = torch._foreach_add_(kept, 1)
+    scaled = torch._foreach_mul_(rows, [2, x.shape[0]])
+    divided = torch._foreach_addcdiv_(self=kept, tensor1=kept, tensor2=[x + 9, y + 9], value=0.5)
+    again = torch._foreach_addcdiv_(kept, kept, [x + 9, y + 9], [0.5, 0.25])
+    made = torch._foreach_neg(kept)
+    added.append(x * 2)
+    return added is kept, scaled is rows, divided is kept, again is kept, type(made), made, kept
+
+
+def test_lists_whose_tensors_are_written():
+    """The list itself is returned, of the class that the program gave it."""
+    agrees(written_lists, lambda: (torch.ones(2), torch.ones(3)), graphs=1)

@@ -24,13 +24,13 @@ from torch._subclasses.fake_tensor import FakeTensor
 from ..exc import BackendCompilerFailed, FramejitError, GraphBreak
 from ..graph import global_state
 from ..graph.builder import EXCHANGES
-from ..graph.errors import begins_at
+from ..graph.errors import begins_at, first_line
 from ..graph.lazy import operation_count
 from ..graph.parts import PARTS
 from ..graph.plain_inputs import is_of_program
 from ..graph.repeats import REGIONS
 from ..graph.splits import DIVIDE
-from ..report import messages
+from ..report import events, messages
 from . import repro
 from .context import preserved_state, refusals
 from .dividing import in_context
@@ -48,7 +48,7 @@ def compile_graph(
     gm: torch.fx.GraphModule,
     example_inputs: Sequence[Any],
     told: Told | None = None,
-    refused: Callable[[Exception], None] | None = None,
+    refused: Callable[[str], None] | None = None,
 ) -> Callable[..., Any]:
     """Compile ``gm`` under the state that torch is in now.
 
@@ -74,7 +74,7 @@ def compile_graph(
             compiled = in_context(backend, gm, list(example_inputs))
         if refused is not None:
             for error in found:
-                refused(error)
+                refused(reason_of(error))
         return compiled
 
     try:
@@ -115,6 +115,18 @@ def as_recorded(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Call
     gm.meta.pop(DIVIDE, None)
     _shown(gm, example_inputs)
     return gm.forward
+
+
+def tell_refused(gm: torch.fx.GraphModule, shown: dict[str, Any], reason: str) -> None:
+    """Say that AOTAutograd cannot trace ``gm``, which runs as it is; ``shown``: of which frame it
+    is, and its backend."""
+    events.emit(events.GraphRefused(**shown, reason=reason))
+    messages.warn_refused(shown["backend"], begins_at(gm), reason)
+
+
+def reason_of(error: Exception) -> str:
+    """What a backend says in one line."""
+    return f"{type(error).__name__}: {first_line(error)}"
 
 
 def _divide(

@@ -20,7 +20,7 @@ from ..exc import GraphBreak
 from ..graph.builder import ONCE, WRITES
 from ..graph.errors import begins_at
 from ..graph.gradients import exact_gradients
-from ..graph.idle_dropouts import operand_of_idle
+from ..graph.idle_dropouts import operand_of_idle, returned
 from ..graph.lazy import LazyGraphModule
 from ..graph.nested import hooks_around, with_hooks, without_hooks
 from ..graph.outlining import has_regions
@@ -212,7 +212,10 @@ def without_idle_dropout(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     owned = owned_copy(gm)
     for node in list(owned.graph.nodes):
         if node.name in names:
-            node.replace_all_uses_with(operand_of_idle(node.target, node.args, node.kwargs))
+            operand = operand_of_idle(node.target, node.args, node.kwargs)
+            with owned.graph.inserting_before(node):
+                made = returned(node.target, operand, node.args, node.kwargs)
+            node.replace_all_uses_with(made)
             owned.graph.erase_node(node)
     owned.recompile()
     return owned

@@ -24,6 +24,7 @@ import torch.fx
 
 from framejit import native
 from framejit.backends import sharing
+from framejit.backends.compile import tell_refused
 from framejit.backends.exclusive import exclusive
 from framejit.capture.graphs import GraphCall
 from framejit.capture.target import Target
@@ -226,8 +227,11 @@ class _Upgrade:
         )  # fmt: skip
         events.emit(events.BackendStart(**shown, operations=operations))
         done: Compiled = crew.ask(message)
+        for reason in done.refused:
+            tell_refused(module, shown, reason)
         if done.parts is None:
-            self.failed(done.problem)
+            if not done.refused:
+                self.failed(done.problem)
             return
         with in_thread(settings):  # what runs it asks whether there is autocast around it
             run = background.function.deserialize(done.parts, lambda: module)  # type: ignore[attr-defined]

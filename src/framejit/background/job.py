@@ -102,11 +102,13 @@ class Job(NamedTuple):
 
 class Compiled(NamedTuple):
     """What it sends back: the parts that its backend can give away, and what those assume of sizes
-    that vary, beyond what the capture did. Without parts, ``problem`` says why."""
+    that vary, beyond what the capture did. Without parts, ``problem`` says why. ``refused``: why
+    AOTAutograd cannot trace the graph, or parts of it, which run as they are."""
 
     parts: dict[str, bytes] | None
     assumed: list[Tree]
     problem: str = ""
+    refused: tuple[str, ...] = ()
 
 
 def inputs_of(examples: Sequence[Any]) -> list[Input] | None:

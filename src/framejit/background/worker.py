@@ -25,14 +25,16 @@ _NICENESS = 10
 def compiled(job: Job) -> Compiled:
     """A job, done."""
     backend = configured_backend(job.backend, job.mode, job.options)
+    refused: list[str] = []
     with applied(job.settings):
         module, examples, sizes = decoded(job)
-        run = compile_graph(backend, job.backend, module, examples)
+        run = compile_graph(backend, job.backend, module, examples, refused=refused.append)
         parts: dict[str, bytes] | None = backend.serialize(run, module)  # type: ignore[attr-defined]
     assumed = [] if sizes is None else [assumption.tree for assumption in sizes.news()]
     if parts is None:
-        return Compiled(None, assumed, "what it is compiled to cannot be given to another process")
-    return Compiled(parts, assumed)
+        problem = "what it is compiled to cannot be given to another process"
+        return Compiled(None, assumed, problem, tuple(refused))
+    return Compiled(parts, assumed, refused=tuple(refused))
 
 
 def answer(message: bytes) -> bytes:

@@ -24,6 +24,7 @@ from .metadata import Example, examples_in, join
 from .operation import Operation
 from .propagation import like
 from .refusals import may_be_refused
+from .resampling import is_traced_otherwise
 
 if TYPE_CHECKING:
     from .builder import GraphBuilder
@@ -101,7 +102,7 @@ class Template:
 def template_of(recorded: GraphBuilder, outputs: Sequence[_Node]) -> Template | None:
     """What a call has recorded, if it can be one operation where it is repeated; ``outputs``: what
     it returns of that."""
-    if not outputs or recorded.world.symbols_if_any is not None:
+    if not outputs or recorded.world.symbols_if_any is not None or is_traced_otherwise(recorded):
         return None
     if not recorded.only_computes or not all(one.examples for one in recorded.recorded):
         return None  # or an operation gives a number, of which some backends make something else

@@ -26,6 +26,7 @@ from .metadata import Example
 from .nested import open_hooks
 from .observer import memory_of
 from .operation import Operation
+from .resampling import is_traced_otherwise
 
 _Node = torch.fx.Node
 #: Where a graph's `meta` has its parts; none at all: it is run as it is, in eager mode.
@@ -59,6 +60,8 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     """The parts of a finished graph; None if there is one, an empty list if AOTAutograd cannot have
     any of it."""
     if any(outer_graph(module).find_nodes(op="call_function", target=t) for t in _ASKED_BY_KERNELS):
+        return []
+    if is_traced_otherwise(builder):
         return []
     if builder.only_computes:
         return None

@@ -21,7 +21,7 @@ from .errors import as_graph_break, name_of
 from .fakes import FakeWorld, describe_fake, isolated
 from .global_state import GlobalState
 from .holding import Holding, described
-from .idle_dropouts import operand_of_idle
+from .idle_dropouts import operand_of_idle, returned
 from .metadata import Example, TensorMeta, join
 from .observer import Observer, memory_of
 
@@ -417,7 +417,9 @@ def invoke(target: Any, args: Any, kwargs: Any) -> Any:
     if type(target) is str:
         return getattr(args[0], target)(*args[1:], **kwargs)
     operand = operand_of_idle(target, args, kwargs)
-    return target(*args, **kwargs) if operand is None else operand
+    if operand is not None:
+        return returned(target, operand, args, kwargs)
+    return target(*args, **kwargs)
 
 
 def lower(value: Any) -> Any:

@@ -200,7 +200,7 @@ class Explanation:
                 ] = None
             case events.GraphRefused():
                 why = f"AOTAutograd cannot trace the graph, which runs as it is: {event.reason}"
-                self._skips[Skip(*where, "FJ0207", why)] = None
+                self._skips[Skip(*where, "FJ0234", why)] = None
             case events.BackendFailed():
                 self._skips[Skip(*where, "FJ0207", event.reason)] = None
             case events.AuditSkipped():

@@ -138,6 +138,16 @@ def warn_background(backend: str, name: str, filename: str, line: int, reason: s
     )
 
 
+def warn_refused(backend: str, begins_at: str, reason: str) -> None:
+    """Say once per place where graphs begin that they run as they are, untraced by AOTAutograd."""
+    _warn_once(
+        ("refused", backend, begins_at),
+        f"the graph that begins at {begins_at} runs as it is, one operation after the other: "
+        f"{backend} cannot have it traced ({_cut(reason)}). Results are those of eager mode, and "
+        "so is its speed. [FJ0234]",
+    )
+
+
 def warn_not_split(backend: str, operation: str, place: str, reason: str) -> None:
     """Say once per place that a backend gets an operation that it was not to have."""
     _warn_once(

@@ -469,9 +469,10 @@ def scaled_lists(tensors: Any, firsts: Any, seconds: Any, values: Any, method: s
     return tuple([getattr(one, method)(first, second, value=v) for one, first, second, v in rows])
 
 
-def scale_lists(tensors: Any, firsts: Any, seconds: Any, values: Any, method: str) -> None:
+def scale_lists(tensors: Any, firsts: Any, seconds: Any, values: Any, method: str) -> Any:
     """The same in place."""
     scaled_lists(tensors, firsts, seconds, values, method)
+    return tensors
 
 
 def first_of(value: Any, *rest: Any) -> Any:

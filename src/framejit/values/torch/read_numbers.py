@@ -253,7 +253,8 @@ def _scaled_lists(function: Any, method: str) -> None:
         }
         numbers = named.get("scalars", ConstantValue(None)).realize()
         if len(named) != 4 or not _read_among(numbers) or numbers.is_read:
-            return graph_call(space, function, args, kwargs)
+            made = graph_call(space, function, args, kwargs)
+            return named["self"] if method.endswith("_") else made
         return call_polyfill(space, polyfill, [*named.values(), ConstantValue(method)])
 
     LOOKASIDES[function] = handler

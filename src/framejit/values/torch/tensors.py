@@ -557,7 +557,7 @@ def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
         if isinstance(out, TensorValue):
             return out
     made = from_fx(space, node, example, _returnable(space, args, kwargs))
-    return space.require_gradient(made, True) if leaf else made
+    return made if leaf is False else space.require_gradient(made, leaf)
 
 
 def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
@@ -566,7 +566,7 @@ def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Va
     leaf = fx_kwargs.pop("requires_grad", False)
     node, example = space.builder.call_method(name, fx_args, fx_kwargs)
     made = from_fx(space, node, example, _returnable(space, args, kwargs))
-    return space.require_gradient(made, True) if leaf else made
+    return made if leaf is False else space.require_gradient(made, leaf)
 
 
 def _returnable(space: Space, args: list[Value], kwargs: dict[str, Value]) -> list[Value]:

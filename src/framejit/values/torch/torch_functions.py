@@ -68,6 +68,9 @@ _NOT_IN_GRAPH: set[Any] = {
     torch.equal, torch.allclose, torch.from_numpy, torch.frombuffer, torch.tensor, torch.as_tensor,
     torch.asarray, torch.is_nonzero,
 }  # fmt: skip
+#: Functions that write to the tensors of a list and return that list.
+_WRITE_LISTS = {getattr(torch, name) for name in dir(torch) if re.match("_foreach_.*_$", name)}
+_C_FUNCTION = types.BuiltinFunctionType
 
 #: Those that become nodes, by their id: only torch's own, so nothing of the user's is kept.
 _known: dict[int, Any] = {}
@@ -121,11 +124,14 @@ def call_in_graph(space: Space, function: Any, args: Args, kwargs: Kwargs, value
         if any(isinstance(arg.realize(), ClassValue) for arg in (*args, *kwargs.values())):
             raise GraphBreak("FJ0121", "a class is passed to an operator or a function kept whole")
     try:
-        return graph_call(space, ragged_form(function, args, kwargs), args, kwargs)
+        made = graph_call(space, ragged_form(function, args, kwargs), args, kwargs)
     except GraphBreak as broken:
         if value is not None and "is passed to a torch operation" in broken.reason:
             return value.inline(space, args, kwargs)
         raise
+    if made.is_none() or not (isinstance(function, _C_FUNCTION) and function in _WRITE_LISTS):
+        return made
+    return args[0] if args else kwargs["self"]
 
 
 wraps(OpOverload, OpOverloadPacket)(by_identity(BuiltinValue))
