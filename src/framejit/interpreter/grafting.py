@@ -21,7 +21,6 @@ from framejit.values.core.space import Space
 from framejit.values.core.symbolic import number_varies
 from framejit.values.torch.tensors import TensorValue
 
-
 #: Facts about a place, whichever object is there.
 _OF_PLACES = frozenset({"PRESENT", "ABSENT"})
 
@@ -217,6 +216,7 @@ class Graft:
             if alone or not step.is_copied or parent is None:
                 self._visit(i)
                 continue
+            # Hundreds of steps per call come here: what `_visit` does, of these, without calls.
             place = parent.children.get(step.slot) or parent.first_child(step.slot)
             places[i] = known[i] = place
             if step.number is not None:
