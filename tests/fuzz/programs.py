@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from alias_programs import alias_program
+from computing_programs import computing_program
 from operator_programs import operator_program
 from program_writer import FIRST_WITH_IDIOMS, PRELUDE, Program, random_program
 from repeated_programs import repeated_program
@@ -41,6 +42,8 @@ def program_of(seed: int) -> Program:
     if seed >= FIRST_PROGRAM_OF_TRAINING:
         return training_program(seed)
     if seed >= FIRST_PROGRAM_OF_REPEATS:
+        if seed >= FIRST_PROGRAM_OF_COMPUTING_REPEATS and seed % 2:
+            return computing_program(seed)
         return repeated_program(seed, seed < FIRST_PROGRAM_OF_COMPUTING_REPEATS)
     if seed >= FIRST_PROGRAM_OF_OBJECTS:
         return state_program(seed, "objects")

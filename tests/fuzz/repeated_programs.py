@@ -93,6 +93,7 @@ _RETURN = [
     "return x", "return x", "return x", "return x + 0, self.weight", "return [x, x.sum(0)]", "return {'x': x, 'n': self.table}",
     "return (x, None, 3)", "return Result(x, x.mean())", "return x, state", "return x.detach(), x",
     "return x + 0, x[:, 1:]", "return x.view(x.shape), x.chunk(2, -1)", "return x[:], [x.t(), x[:1].detach()]",
+    "return x, x * 2 + 1", "return {'y': x.mean(1), 'x': x.sin()}",
 ]  # fmt: skip
 #: How the layers are called; X takes the tensor out of a result.
 _CALLS = [
