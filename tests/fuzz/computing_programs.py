@@ -48,7 +48,16 @@ _CALLS = [
     "for layer in [*G_LAYERS, *G_LAYERS[:3]]: x = first(layer(x, y))",
     "for layer in G_LAYERS[:-2]: x = first(layer(x, y))\n    y = x.flatten()[0].item()\n    for layer in G_LAYERS[:-2]: x = first(layer(x, y))",
 ]  # fmt: skip
-_RESULTS = ["x", "x", "x, y", "y", "x.sum()", "[x, first(layer(x, y))]", "x.shape, x.is_contiguous()", "x.view(-1), x"]
+_RESULTS = [
+    "x",
+    "x",
+    "x, y",
+    "y",
+    "x.sum()",
+    "[x, first(layer(x, y))]",
+    "x.shape, x.is_contiguous()",
+    "x.view(-1), x",
+]
 _CHANGES = [
     "G_LAYERS[3].number = 7", "G_LAYERS[2].linear = nn.Linear(4, 4)", "G_LAYERS[4].table = tensor(1, 5)", "G_LAYERS.append(G_LAYERS[0])",
     "G_LAYERS[1].function = torch.sin", "G_LAYERS[3].train()", "G_LAYERS[5].rows = torch.tensor([0, 0])", "pass",

@@ -295,7 +295,10 @@ def run(
         source = with_breaks(program, seed)
     linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
     limit = 2 if mode == "limit" else framejit.config.recompile_limit
-    kinds = (events.FrameSkipped, events.GraphCompiled, events.GraphBreak, events.InternalFailure)
+    kinds = (
+        events.FrameSkipped, events.GraphCompiled, events.GraphBreak, events.InternalFailure,
+        events.BackendFailed,
+    )  # fmt: skip
     with (
         framejit.config.patch(
             raise_internal_errors=True, recompile_limit=limit, verify_recordings=program.verified
@@ -319,6 +322,8 @@ def run(
             report.skipped.append(event.reason)
         elif isinstance(event, events.GraphCompiled):
             report.graphs += 1
+        elif isinstance(event, events.BackendFailed) and not report.failure:
+            report.failure = report.signature = f"a graph does not run: {event.reason}"
         elif isinstance(event, events.GraphBreak):
             report.breaks.append(event.reason)
     return report
