@@ -11,6 +11,7 @@ import inspect
 import itertools
 import random
 import re
+import unittest.mock
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -52,7 +53,9 @@ class Sample:
 @functools.cache
 def _databases() -> tuple[list[Any], list[Any]]:
     """The operators of torch's tests, and its schemas."""
-    from torch.testing._internal.common_methods_invocations import op_db  # takes seconds
+    # It takes seconds, and would forbid that tests set torch's flags from then on.
+    with unittest.mock.patch("torch.backends.disable_global_flags"):
+        from torch.testing._internal.common_methods_invocations import op_db
 
     tested = [one for one in op_db if not _UNSETTLED.search(one.name)]
     schemas = []

@@ -28,8 +28,8 @@ _RESIZING: dict[Any, int] = {
 def is_traced_otherwise(builder: Recording) -> bool:
     """Does an operation resize to nothing, which is an error that only kernels find, or by a factor
     that leaves sizes as they are? Kernels copy then, backward or both ways; what AOTAutograd traces
-    instead goes by the factor."""
-    nodes = [one.node for one in builder.recorded if one.node.target in _RESIZING]
+    instead goes by the factor. (Repeated calls that are one operation have none.)"""
+    nodes = [one.node for one in builder.sequence if one.node.target in _RESIZING]
     return any(_is_odd(node, builder.example) for node in nodes)
 
 
