@@ -1,4 +1,4 @@
-"""Stages of a pipeline that are compiled: schedules send activations and gradients between ranks."""
+"""Compiled stages of a pipeline: schedules send activations and gradients between ranks."""
 
 import pytest
 import torch
