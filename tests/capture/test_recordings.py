@@ -453,6 +453,27 @@ def test_a_difference_is_an_internal_error(monkeypatch):
             framejit.compile(stack(lambda i: Block()), backend="eager")(X)
 
 
+class Recurrent(nn.Module):
+    """Its weights are found by name and in a list, and weak references to them are followed."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 4, batch_first=True, bidirectional=True)
+        self.out = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return x + self.out(self.lstm(x)[0])
+
+
+def test_parameters_that_layers_reach_in_several_ways():
+    model = stack(lambda i: Recurrent(), count=8).eval().requires_grad_(False)
+    x = X.reshape(1, 2, 4)
+    with config.patch(verify_recordings=False):
+        told = framejit.explain(model, backend="eager")(x)
+    assert told.repeated["Recurrent"] >= 4
+    check(model, x, graphs=1, ops=8 * 6)
+
+
 def test_an_explanation_says_what_was_repeated_and_compiled_once():
     model = stack(lambda i: Block(), 6)
     with torch.no_grad():
