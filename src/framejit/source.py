@@ -75,17 +75,14 @@ class Source:
                 kind = getattr(key, "__qualname__", type(key).__name__)
                 number = sum(1 for sibling in self.children.values() if sibling.label)
                 label = f"<{kind} {number}>"
-            if self.children is _NO_CHILDREN:
-                self.children = {}
-            node = self.children[slot] = Source(self, accessor, key, label)
+            node = self.first_child(slot, label)
         return node
 
-    def first_child(self, slot: tuple[str, Any]) -> Source:
-        """The same where it is known not to be made, for an accessor and a key that a label of the
-        child's own is not needed for."""
+    def first_child(self, slot: tuple[str, Any], label: str = "") -> Source:
+        """The same where it is known not to be made, with the label that it needs, if any."""
         if self.children is _NO_CHILDREN:
             self.children = {}
-        node = self.children[slot] = Source(self, slot[0], slot[1])
+        node = self.children[slot] = Source(self, slot[0], slot[1], label)
         return node
 
     @property
