@@ -8,7 +8,7 @@ executes it, and nothing else ever loads a user's value again. Next room: native
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence, Set
+from collections.abc import Container, Iterable, Sequence, Set
 from typing import Any, NamedTuple
 
 
@@ -52,7 +52,7 @@ class Source:
         #: For reading: `child` adds to them.
         self.children = _NO_CHILDREN
         #: What `add_fact` has noted, in a list; or a tuple that many sources share, of which the
-        #: very same is assumed (`share_facts`).
+        #: very same is assumed (`grafting`), nothing of it about other sources.
         self.facts: Sequence[Fact] = _NO_FACTS
         self.fact_keys: Set[Any] = _NO_KEYS
         self.captured = False
@@ -94,9 +94,10 @@ class Source:
         """Record an assumption once; ``payload`` is compared by identity when it is unhashable."""
         token: tuple[str, Any, Any]
         try:
-            one = kind == "TENSOR_MATCH" and type(payload) is not tuple
-            if one or kind in _BY_IDENTITY:  # no user's __hash__ or __eq__ may run
+            if kind in _BY_IDENTITY:  # no user's __hash__ or __eq__ may run
                 token = (kind, id(payload), None)
+            elif kind == "TENSOR_MATCH" and type(payload) is not tuple:
+                token = (kind, None, None)  # one tensor is here, and others may speak for it
             else:
                 token = (kind, payload, type(payload))
             if token in self.fact_keys:
@@ -111,21 +112,13 @@ class Source:
         keys.add(token)
         facts.append(Fact(kind, payload, line))
 
-    def share_facts(self, facts: tuple[Fact, ...], keys: frozenset[Any]) -> None:
-        """Of this source the very same is assumed as of others; nothing was known of it."""
-        self.facts, self.fact_keys = facts, keys
-
-    def let_go(self) -> None:
-        """Nothing that is assumed of it is needed any more, nor what is below it."""
-        self.facts, self.fact_keys, self.children = _NO_FACTS, _NO_KEYS, _NO_CHILDREN
-
     def forget(self) -> None:
         """Take the tree below apart: nothing in it is needed any more."""
         todo = [self]
         while todo:
             source = todo.pop()
             todo += source.children.values()
-            source.let_go()
+            let_go([source])
 
     @property
     def name(self) -> str:
@@ -174,6 +167,12 @@ class Source:
 
     def __repr__(self) -> str:
         return f"<Source {self.name}>"
+
+
+def let_go(sources: Iterable[Source]) -> None:
+    """Nothing that is assumed of these is needed any more, nor what is below them."""
+    for source in sources:
+        source.facts, source.fact_keys, source.children = _NO_FACTS, _NO_KEYS, _NO_CHILDREN
 
 
 def _is_object(key: Any) -> bool:

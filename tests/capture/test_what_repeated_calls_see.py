@@ -229,3 +229,43 @@ def test_a_result_that_is_assumed_to_be_constant_is_asked_for_by_every_call():
     got = framejit.compile(f, backend="eager")(X)
     assert len(counted) == 24
     torch.testing.assert_close(got, [X + 1 + i for i in range(24)])
+
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((4,), 1.5))
+        self.register_buffer("shift", torch.full((4,), 0.5))
+
+    def forward(self, x):
+        return long(x) * self.weight + self.shift
+
+
+def stride_of_two(tensor):
+    return torch.stack([tensor, tensor], 1)[:, 0]
+
+
+@pytest.mark.parametrize("name", ["weight", "shift"])
+@pytest.mark.parametrize("other", [
+    torch.Tensor.double, stride_of_two, lambda t: t[:1].clone(), lambda t: t[None].clone(),
+    lambda t: t.clone().requires_grad_(),
+])  # fmt: skip
+def test_the_tensors_of_each_repetition_are_checked(name, other):
+    model = nn.Sequential(*[Normed() for _ in range(24)]).requires_grad_(False)
+    compiled = same(model, X)
+    for layer in (1, 12, 23):
+        guard = f"local 'self'[{layer}].{name} TENSOR_MATCH"
+        assert str(framejit.guards(compiled)).count(guard) == len(framejit.guards(compiled))
+        kept = getattr(model[layer], name)
+        changed = other(kept)
+        setattr(model[layer], name, nn.Parameter(changed, changed.requires_grad)
+                if name == "weight" else changed)  # fmt: skip
+        with events.recording(events.CaptureEnd) as ends:
+            got, wanted = compiled(X), model(X)
+        torch.testing.assert_close(got, wanted, rtol=0, atol=0)
+        assert (got.dtype, got.requires_grad) == (wanted.dtype, wanted.requires_grad)
+        assert len(ends) == 1
+        setattr(model[layer], name, kept)
+        with events.recording(events.CaptureEnd) as ends:
+            compiled(X)
+        assert not ends

@@ -268,7 +268,7 @@ def shared_by(count):
     root = slot()
     sources = [root.child("index", number) for number in range(count)]
     for source in sources:
-        source.share_facts(facts, keys)
+        source.facts, source.fact_keys = facts, keys
     return root, sources
 
 

@@ -142,12 +142,14 @@ def _has_tensor_of_numbers(node: _Node) -> bool:
 
 def _has_scaled_number(node: _Node) -> bool:
     """Does it add a number that varies, times another? AOTAutograd forgets the other one."""
+    if "alpha" not in node.kwargs:
+        return False
     name = str(node.target if node.op == "call_method" else getattr(node.target, "__name__", ""))
     number = _second(node)
     if name.removesuffix("_") not in ("add", "sub") or not isinstance(number, _Node):
         return False
     known = number.meta.get("example_value")
-    return "alpha" in node.kwargs and isinstance(known, (torch.SymFloat, torch.SymInt, int, float))
+    return isinstance(known, (torch.SymFloat, torch.SymInt, int, float))
 
 
 def _second(node: _Node) -> Any:

@@ -22,7 +22,7 @@ from framejit.capture.planning import plan_guards
 from framejit.capture.target import Target
 from framejit.capture.tracing import Call, Driver, trace
 from framejit.codegen.function import Generated
-from framejit.collection import imports_end
+from framejit.collection import imports_end, no_collection
 from framejit.exc import BackendCompilerFailed, GraphBreak, InternalError
 from framejit.graph import instalments
 from framejit.graph.builder import GraphBuilder
@@ -162,7 +162,7 @@ def _attempt(
     as_met = space.builder.world.as_met()
     _pause(as_met)  # the graph's inputs are looked at again
     described = verifying.described_nodes(space.builder) if config.verify_recordings else []
-    with unseen():
+    with no_collection(), unseen():
         graph = finish_graph(traced)
     try:
         compiled = compile_graph(graph, driver.compile_graph)

@@ -97,8 +97,10 @@ class GraphBuilder(Recording):
         if example is None:
             example = self.world.example_of(tensor)
         last = self.placeholders[-1].node if self.placeholders else self.symbol_nodes.last
-        with self.graph.inserting_after(last):
-            node = self.graph.create_node("placeholder", placeholder_name(name), (), {})
+        target = placeholder_name(name)
+        with self.graph.inserting_after(last):  # names of nodes are in small letters
+            wanted = target if target.islower() else None
+            node = self.graph.create_node("placeholder", target, (), {}, wanted)
         if node.target != node.name:  # unique, and the generated function's parameter
             node.target = node.name
         self._add(node, example, self.placeholders)
@@ -439,7 +441,7 @@ class GraphBuilder(Recording):
             example = Example(self.world, example.born)
         if node.op != "get_attr":
             pending["example_value"] = _Reader(self.world, example)
-        node.meta = meta
+        object.__setattr__(node, "meta", meta)  # a node's own looks itself up in tables of fx
 
     def close(self) -> None:
         """Nothing more is recorded: let go of the user's tensors and of who recorded."""

@@ -29,8 +29,10 @@ def placeholder_name(source_name: str) -> str:
         if name.startswith(("L_", "G_")) or name in ("L", "G"):
             name = name[0].lower() + name[1:]
     # A local called `add` would push the operation's node to `add_1`.
-    base = _SUFFIX.sub("", name) if name[-1:].isdigit() else name
-    taken = name in _operation_names() or base in _operation_names()
+    base, known = name, _operation_names()
+    if name[-1:].isdigit():
+        base = _SUFFIX.sub("", name)
+    taken = name in known or base in known
     return f"l_{name or 'input'}" if taken or not name.isidentifier() else name
 
 

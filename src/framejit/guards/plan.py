@@ -29,7 +29,7 @@ from framejit.guards.shapes import Program, ShapePlan
 from framejit.guards.texts import State as TorchState
 from framejit.guards.texts import recall, shown_name, shown_place, state_difference, state_text
 from framejit.native import GlobalState
-from framejit.source import Fact, Source
+from framejit.source import Fact, Source, let_go
 
 
 class Node(NamedTuple):
@@ -117,14 +117,14 @@ class Plan:
         """
         self.nodes = []
         self.captures = []
-        for facts in {id(facts): facts for facts in self.checked}.values():
+        for facts in dict(zip(map(id, self.checked), self.checked, strict=True)).values():
             for i, (kind, payload, line) in enumerate(facts):
                 kept = KINDS[kind].remember(payload)
                 if kept is not payload:
                     facts[i] = Fact(kind, kept, line)
+        let_go(self.sources)
         for source in self.sources:
-            source.let_go()
-            if source.accessor == "item" and type(source.key) is not str:
+            if type(source.key) is not str and source.accessor == "item":
                 source.key = weakly(source.key)
 
     def guards(self) -> list[Guard]:
@@ -233,13 +233,15 @@ def guards_of(roots: list[Source]) -> list[Guard]:
 def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
     """Number the nodes that carry facts or captured values, parents first, arguments first."""
     order, parents = preorder(roots)
-    position = {id(source): i for i, source in enumerate(order)}
     relations = _relations(order)
+    position: dict[int, int] = {}
+    if relations or shapes is not None:
+        position = {id(source): i for i, source in enumerate(order)}
     if relations:
         count = len(order)
         _add_references(relations, order, parents, position)
         relations += [(count + i, fact) for i, fact in _relations(order[count:])]
-    needed = [bool(source.facts) or source.captured for source in order]
+    needed = [source.captured or len(source.facts) > 0 for source in order]
     for _, fact in relations:
         for other in _related(fact):
             needed[position[id(other)]] = True
@@ -248,12 +250,14 @@ def build_plan(roots: list[Source], shapes: ShapePlan | None = None) -> Plan:
             if all(fact.kind != "TENSOR_MATCH" for fact in symbol.source.facts):
                 raise InternalError(f"no guard says that {symbol.source.name} is a tensor")
         needed[position[id(symbol.source)]] = True
+    needed.append(True)  # what roots are below
     for i in range(len(order) - 1, -1, -1):
-        if not needed[i] and _only_seen(order[i]):
-            order[i].add_fact("PRESENT")
-            needed[i] = True
-        if needed[i] and parents[i] >= 0:
+        if needed[i]:
             needed[parents[i]] = True
+        elif _only_seen(order[i]):
+            order[i].add_fact("PRESENT")
+            needed[i] = needed[parents[i]] = True
+    del needed[-1]
 
     counter = itertools.count()
     number = [next(counter) if is_needed else -1 for is_needed in needed]
@@ -347,7 +351,8 @@ def _relations(order: Iterable[Source]) -> list[tuple[int, Fact]]:
     """All facts that relate one of the sources, by its position, to others."""
     return [
         (i, fact)
-        for i, source in enumerate(order) for fact in source.facts if fact.kind in RELATIONS
+        for i, source in enumerate(order) if type(source.facts) is list
+        for fact in source.facts if fact.kind in RELATIONS
     ]  # fmt: skip
 
 

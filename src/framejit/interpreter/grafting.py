@@ -8,8 +8,9 @@ Next: repeating.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Container, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from framejit import native
 from framejit.guards.kinds import RELATIONS
@@ -29,7 +30,8 @@ class Spoiled(Exception):
     """A recording that seemed to fit does not: the capture must start again without it."""
 
 
-class Step(NamedTuple):
+@dataclasses.dataclass(slots=True, eq=False)  # the fields of a named tuple cost more to read
+class Step:
     """One source of a recording, parents first."""
 
     source: Source
@@ -54,6 +56,9 @@ class Step(NamedTuple):
     is_raw: bool
     #: Was it found to be there, whatever it is?
     read: bool
+    #: Is it a tensor of which no more is assumed than whoever looks at one does, and of which no
+    #: size varies?
+    of_looking: bool
 
 
 class Facts:
@@ -96,6 +101,7 @@ class Facts:
                     space.facts_before.get(source, 0), number,
                     parents[i] >= 0 and not (related or source.label), keys[i],
                     (source.accessor, source.key), raw, source.read,
+                    is_tensor and self._is_of_looking(space, source, facts[i]),
                 )
             )  # fmt: skip
         self._tensors = [
@@ -116,6 +122,14 @@ class Facts:
         ]  # fmt: skip
         #: By the space: where the fixed ones are; the others are not known.
         self._noted: dict[Space, tuple[list[Source | None], list[Source | None]]] = {}
+
+    def _is_of_looking(self, space: Space, source: Source, facts: Sequence[Fact]) -> bool:
+        """Have all facts come from looking at a tensor, of which no size varies?"""
+        return not space.facts_before.get(source, 0) and all(
+            kind == "TENSOR_MATCH" and type(payload) is not tuple
+            and (source, kind) in self.of_looking
+            for kind, payload, _ in facts
+        )  # fmt: skip
 
     def position(self, source: Source) -> int:
         """Which of the steps is about one of the sources."""
@@ -230,7 +244,7 @@ class Graft:
                     continue
                 space.noted[id(obj)] = obj, place
             if step.facts and not place.facts:
-                place.share_facts(step.facts, step.keys)
+                place.facts, place.fact_keys = step.facts, step.keys
             elif place.facts is not step.facts:
                 for fact in step.facts:
                     _add(place, fact)
@@ -311,6 +325,8 @@ class Graft:
     def _copy_of_object(self, i: int, step: Step, place: Source) -> None:
         """Note facts that are about one object, a tensor or one that was met before."""
         known = self.known[i] = self._settle(i, step, place)
+        if step.of_looking:
+            return  # these are noted when the tensor is looked at
         for number, fact in enumerate(step.facts):
             if number < step.before or fact.kind in _OF_PLACES:
                 _add(place, fact)
@@ -347,9 +363,12 @@ class Graft:
             place.add_fact("SAME_OBJECT", first, line)
         if not step.is_tensor:
             return first or place
-        for fact in step.facts if first is None else ():
-            if fact.kind == "TENSOR_MATCH" and type(fact.payload) is not tuple:
-                place.add_fact(fact.kind, obj, fact.line)
+        if first is None and step.of_looking and not place.facts:
+            place.facts, place.fact_keys = step.facts, step.keys  # of any tensor that looks like it
+        elif first is None:
+            for kind, payload, line in step.facts:
+                if kind == "TENSOR_MATCH" and type(payload) is not tuple:
+                    place.add_fact(kind, obj, line)
         value = space.load(place, obj).realize()
         if not isinstance(value, TensorValue) or value.source is None:
             raise Spoiled("a tensor is known as something else")

@@ -34,10 +34,10 @@ class TensorSeen:
 
     __slots__ = ("histories", "sizes", "strides")
 
-    def __init__(self, sizes: Iterable[int | None], strides: Iterable[int | None]) -> None:
-        self.sizes: list[int | None] = list(sizes)
-        self.strides: list[int | None] = list(strides)
-        self.histories: list[History] = [() for _ in self.sizes]
+    def __init__(self, sizes: Sequence[int], strides: Iterable[int]) -> None:
+        self.sizes: list[int | None] = [*sizes]
+        self.strides: list[int | None] = [*strides]
+        self.histories: list[History] = [(size,) for size in sizes]
 
     def merge(self, sizes: Sequence[int], strides: Iterable[int | None]) -> None:
         """Note another occurrence."""
@@ -164,8 +164,7 @@ class Seen:
                 if dim in told.strides:
                     known.strides[dim] = None
                 if dim in told.groups:
-                    known.histories[dim] = (frozenset(told.groups[dim]),)
-        known.follow(sizes)
+                    known.histories[dim] = frozenset(told.groups[dim]), sizes[dim]
         return known
 
     def on_all_ranks(self, told: Iterable[Iterable[Sequence[Any]]]) -> None:
@@ -270,11 +269,14 @@ class Policy:
         return Shape(limits, free, frozenset(marked & dims), {} if alone else histories)
 
     def number(self, name: str, value: Any, argument: bool) -> bool:
-        """Whether an int or float is a symbol. ``argument``: it is part of a call's arguments."""
+        """Whether an int or float is a symbol. ``argument``: it is part of a call's arguments, if
+        all sizes of these vary (`dynamic`)."""
         kind = type(value).__name__
         known = self.seen.numbers.get((name, kind))
         if known is None:
             known = self.seen.numbers[name, kind] = NumberSeen(value)
+            if not argument:
+                return False
         else:
             known.merge(value)
         if self.dynamic is False or name in self.seen.fixed:
@@ -285,6 +287,6 @@ class Policy:
             return False  # 0.0 and -0.0 are equal and not the same
         if type(value) is int and abs(value) >= 1 << 62:
             return False
-        if self.dynamic and argument and type(value) is int and value not in (0, 1):
+        if argument and type(value) is int and value not in (0, 1):
             return True
         return known.varied and config.automatic_dynamic

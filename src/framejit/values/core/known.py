@@ -31,7 +31,7 @@ class Known:
         self._known: dict[int, tuple[Any, Value]] = {}
         #: Objects that calls which were repeated have looked at, and where they met them first.
         self.noted: dict[int, tuple[Any, Source]] = {}
-        #: Numbers of which it was asked whether they vary.
+        #: Of calls that are captured alone: numbers of which it was asked whether they vary.
         self.numbers_asked: dict[Source, Any] = {}
         #: What code of classes of tensors may look at: `torch.outside`, `torch.reach`.
         self.seen_by_classes: dict[type, dict[Any, Any]] = {}

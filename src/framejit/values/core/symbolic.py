@@ -173,11 +173,13 @@ def number_varies(space: Space, source: Source, obj: int | float) -> bool:
     root = source.root
     if root.accessor == "const" and root.label.startswith("const "):
         return False  # such labels are not unique
-    space.numbers_asked[source] = obj
+    if space.task.alone:
+        space.numbers_asked[source] = obj
     if _is_scheduled(space, source):
         space.policy.seen.tell_number(source.name, type(obj).__name__)
-    argument = root.accessor == "slot" and _is_part_of_argument(space, source)
-    return space.policy.number(source.name, obj, argument)
+    policy = space.policy
+    argument = policy.dynamic and root.accessor == "slot" and _is_part_of_argument(space, source)
+    return policy.number(source.name, obj, bool(argument))
 
 
 def _is_scheduled(space: Space, source: Source) -> bool:
