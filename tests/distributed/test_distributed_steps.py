@@ -64,7 +64,7 @@ def _compared(rank, way, make, clips, backend):
     return engine.counted.graphs, dict(Counter(one.identifier for one in engine.breaks))
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", [pytest.param("eager", marks=pytest.mark.slow), "aot_eager"])
 @pytest.mark.parametrize("way", EXPECTED)
 def test_steps(processes, way, backend):
     found = processes.run(_compared, way, momenta, False, backend)

@@ -11,7 +11,10 @@ EXPECTED = {
     "replicated": (1, 42, 0), "sharded": (2, 40, 0), "sharded_whole": (4, 42, 3),
     "split_whole": (1, 76, 0), "both": (2, 68, 0),
 }  # fmt: skip
-BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+BACKENDS = [
+    "eager",
+    *[pytest.param(name, marks=pytest.mark.slow) for name in ("aot_eager", "inductor")],
+]
 
 
 @pytest.fixture

@@ -181,12 +181,13 @@ while True:
 """
 
 
-def test_kills_while_saving(tmp_path):
+@pytest.mark.parametrize("kills", [50, pytest.param(300, marks=pytest.mark.slow)])
+def test_kills_while_saving(tmp_path, kills):
     """After a kill there is the old package or the new one, whole."""
     path = tmp_path / "killed"
     generator = random.Random(1)
     container.write(path, {"number": 0}, {"entry 0": b"old"})
-    for number in range(200):
+    for number in range(kills):
         child = os.fork()
         if child == 0:
             try:
