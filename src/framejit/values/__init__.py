@@ -21,6 +21,7 @@ import framejit.values.core.constants
 import framejit.values.containers.subclasses
 import framejit.values.objects.exceptions
 import framejit.values.torch.devices
+import framejit.values.torch.exported_parts
 import framejit.values.torch.flex_attention
 import framejit.values.torch.higher_order
 import framejit.values.torch.hooks
