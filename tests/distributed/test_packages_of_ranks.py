@@ -8,6 +8,8 @@ import test_collectives
 import torch
 import torch.distributed as dist
 from ranks import Ranks
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard
 
 import framejit
 from framejit.report import events
@@ -109,6 +111,51 @@ def test_collectives(ranks, others, tmp_path):
     assert {name for name, count in second.items() if count} == _ASK_FOR_THE_RANK
     for found in others.run(_change, folder):
         assert found == {"operation": [1, 0, 1], "group": [1, 1, 0]}
+
+
+# -- distributed tensors ---------------------------------------------------------------------------
+
+
+def doubled(d):
+    return (d * 2).to_local()
+
+
+def redistributed(d):
+    return d.redistribute(placements=[Replicate()]).to_local() + 1
+
+
+def put_together(d):
+    return d.full_tensor() + 1
+
+
+def made(x, mesh):
+    return DTensor.from_local(x, mesh, [Shard(0)]).full_tensor() * 2
+
+
+def _distributed_tensors(rank, folder, mode):
+    mesh, x = init_device_mesh("cpu", (2,)), X + rank
+    d = DTensor.from_local(x, mesh, [Shard(0)])
+    again = DTensor.from_local(x, mesh, [Replicate()])
+    captured = []
+    for function, *args in (
+        (doubled, d), (redistributed, d), (put_together, d), (made, x, mesh),
+    ):  # fmt: skip
+        compiled = framejit.compile(function, backend="eager", fullgraph=True)
+        if mode == "load":
+            compiled.load_package(_path(folder, function.__name__))
+        for given in (args, [again]) if args == [d] else (args,):
+            with events.recording(events.CaptureStart) as seen:
+                got = compiled(*given)
+            torch.testing.assert_close(got, function(*given), rtol=0, atol=0)
+            captured.append(len(seen))
+            if mode == "save" and rank == 0 and given is args:
+                compiled.save_package(_path(folder, function.__name__))
+    return captured
+
+
+def test_distributed_tensors_and_other_placements(ranks, others, tmp_path):
+    assert ranks.run(_distributed_tensors, str(tmp_path), "save") == [[1] * 7] * 2
+    assert others.run(_distributed_tensors, str(tmp_path), "load") == [[0, 1, 0, 1, 0, 1, 0]] * 2
 
 
 # -- models ----------------------------------------------------------------------------------------
