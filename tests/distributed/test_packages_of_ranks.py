@@ -171,7 +171,7 @@ def _train(rank, way, folder):
     return len(captured)
 
 
-@pytest.mark.parametrize("way", ["replicated", "sharded", "sharded_whole"])
+@pytest.mark.parametrize("way", ["replicated", "sharded", "sharded_whole", "split_whole"])
 def test_models(ranks, others, way, tmp_path):
     assert all(ranks.run(_train, way, str(tmp_path)))
     assert others.run(_train, way, str(tmp_path)) == [0, 0]

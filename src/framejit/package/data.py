@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import enum
 import functools
 import inspect
@@ -38,6 +39,7 @@ from framejit.package.descriptions import (
     Unsaveable,
     describe,
     identity,
+    is_record_class,
     literal,
     parts_of,
     words_of,
@@ -208,6 +210,10 @@ class Encoder:
 
     def start(self, obj: Any) -> Json:
         """Where a path of guards starts: attributes of a text are those of any equal one."""
+        if is_record_class(type(obj)):
+            fields = [field.name for field in dataclasses.fields(obj) if field.init]
+            content = {name: getattr(obj, name) for name in fields}
+            return ["record", self.value(type(obj)), self.dictionary(content)]
         again = was_made(obj) or forms.parts_of(obj) is not None or parts_of(obj) is not None
         plain = self.value(obj) if again else literal(obj)
         return self.pinned(obj) if plain is None else plain
@@ -418,6 +424,12 @@ def _constant(kind: Any, args: Any, state: Any) -> Any:
     return made
 
 
+def _record(kind: Any, fields: Any) -> Any:
+    if not is_record_class(kind):
+        raise PackageError(f"a package holds a record of {kind!r}")
+    return kind(**fields)
+
+
 def _plain_object(kind: Any, *args: Any) -> Any:
     if kind not in PLAIN_OBJECTS:
         raise PackageError(f"a package holds an object of {kind!r}")
@@ -452,6 +464,7 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "plain": _plain_object,
     "holding": Holding,
     "constant": _constant,
+    "record": _record,
     "pattern": re.compile,
     "match": _match,
     "applied": applied,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import copyreg
+import dataclasses
 import datetime
 import decimal
 import enum
@@ -260,6 +261,14 @@ def parts_of(obj: Any) -> tuple[Any, ...] | None:
             if make is copyreg.__newobj__ and not any(rest):  # type: ignore[attr-defined]
                 return "constant", args[0], args[1:], state
     return None
+
+
+def is_record_class(cls: type) -> bool:
+    """Is it a class of torch's with fields, whose objects are equal by these, as the layouts of
+    distributed tensors are? Those that captures make are known to nobody else."""
+    own = naming.attribute(cls, "__module__")
+    compared = naming.attribute(cls, "__hash__") is not None and cls.__eq__ is not object.__eq__
+    return str(own).startswith("torch.") and dataclasses.is_dataclass(cls) and compared
 
 
 def words_of(description: Json) -> str:
