@@ -22,7 +22,8 @@ from framejit import tensor_file
 from framejit.exc import PackageError
 from framejit.files import replacing
 from framejit.graph.errors import begins_at
-from framejit.package.data import Decoder, Encoder, Home, Json, Unsaveable
+from framejit.package.data import Decoder, Encoder
+from framejit.package.descriptions import Home, Json, Unsaveable
 from framejit.package.graphs import decode_graph, encode_graph
 
 __all__ = ["Subgraph", "Unsaveable", "current_settings", "graph_key", "load", "save"]

@@ -37,7 +37,7 @@ from framejit.graph.expressions import Tree
 from framejit.graph.lazy import operation_count
 from framejit.graph.silence import remembering
 from framejit.guards.plan import Plan
-from framejit.package.data import Unsaveable
+from framejit.package.descriptions import Unsaveable
 from framejit.report import events, messages
 
 from .captures import captures

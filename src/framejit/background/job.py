@@ -27,7 +27,8 @@ from framejit.graph import global_state
 from framejit.graph.bounds import Assumption
 from framejit.graph.expressions import Tree
 from framejit.guards.shapes import ShapePlan
-from framejit.package.data import Codes, Decoder, Encoder, Home, Json, Unsaveable
+from framejit.package.data import Codes, Decoder, Encoder
+from framejit.package.descriptions import Home, Json, Unsaveable
 from framejit.package.graphs import Sizes, decode_graph, encode_graph, encode_sizes
 from framejit.source import Source
 

@@ -33,6 +33,11 @@ class Holding:
         self._args, self._kwargs = args, kwargs
         self._key = function, described(args), described(kwargs)
 
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What it is made of again: the function, and the templates of its arguments."""
+        return self.function, self._args, self._kwargs
+
     def __call__(self, *given: Any) -> Any:
         args = [_filled(arg, given) for arg in self._args]
         return self.function(*args, **_filled(self._kwargs, given))

@@ -7,8 +7,10 @@ Next room: values.
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import sys
+import types
 from typing import Any
 
 from framejit.bytecode.analysis import only_passes_through, usual_truth
@@ -433,7 +435,9 @@ unsupported("FJ0142", "`import *` changes all names", "IMPORT_STAR")
 
 @opcode("LOAD_BUILD_CLASS")
 def load_build_class(vm: Any, frame: Frame, instruction: Instruction) -> None:
-    frame.stack.append(vm.space.load_global({"__builtins__": __builtins__}, "__build_class__"))
+    scope = frame.globals.get("__builtins__", builtins)
+    scope = vars(scope) if isinstance(scope, types.ModuleType) else scope
+    frame.stack.append(vm.space.load_global(scope, "__build_class__"))
 
 
 @opcode("GET_LEN")

@@ -8,16 +8,18 @@ the places (guard nodes) where the loading process has such an object. Next: gra
 from __future__ import annotations
 
 import base64
-import collections
 import contextlib
+import dataclasses
 import enum
 import functools
 import inspect
 import marshal
+import operator
+import re
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 import torch
@@ -25,26 +27,24 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 
 from framejit.exc import PackageError
 from framejit.graph.functions import applied, is_applied
+from framejit.graph.holding import Holding
 from framejit.graph.nested import note_made, was_made
-from framejit.native import CompiledFunction
+from framejit.graph.opaque import is_value_class
+from framejit.guards.texts import shown_name
 from framejit.package import forms, naming
-
-Json = Any
-
-
-class Unsaveable(Exception):
-    """Something that no other process can find or make again; the message completes
-    "cannot be saved: it refers to ..."."""
-
-
-class Home(NamedTuple):
-    """The module of the function that a package is for; the script that loads may be another."""
-
-    namespace: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        return str(self.namespace.get("__name__"))
+from framejit.package.descriptions import (
+    PLAIN_OBJECTS,
+    Home,
+    Json,
+    Unsaveable,
+    describe,
+    identity,
+    is_record_class,
+    literal,
+    parts_of,
+    words_of,
+)
+from framejit.source import Source
 
 
 class Codes:
@@ -76,8 +76,6 @@ class Codes:
         return known[1]
 
 
-#: Python limits the length of decimal numbers.
-_DECIMAL_BITS = 2000
 #: What a variable of a closure holds that has no value yet.
 _NOTHING = types.CellType()
 
@@ -89,9 +87,6 @@ def _function_parts(function: types.FunctionType) -> tuple[Any, ...]:
     return *parts, held
 
 
-_TORCH_NAMES = (torch.dtype, torch.layout, torch.memory_format, torch.qscheme)
-#: The descriptor of a named tuple's field.
-_TUPLE_GETTER = type(collections.namedtuple("_Point", "x").x)  # type: ignore[attr-defined]
 _CONTAINERS: dict[type, str] = {tuple: "t", list: "l", set: "s", frozenset: "fs", torch.Size: "z"}
 #: What graphs make of the containers among the arguments of a node.
 _IN_GRAPHS: dict[type, type] = {immutable_list: list, immutable_dict: dict}
@@ -102,8 +97,8 @@ def _parts(obj: Any) -> tuple[Any, ...] | None:
     kind = type(obj)
     if kind is slice:
         return "slice", obj.start, obj.stop, obj.step
-    if kind is functools.partial:
-        return "partial", obj.func, obj.args, dict(obj.keywords)
+    if kind is Holding:
+        return "holding", *obj.parts
     if kind is types.FunctionType and is_applied(obj):
         return "applied", obj.__closure__[0].cell_contents
     if kind is types.FunctionType and was_made(obj):
@@ -112,7 +107,7 @@ def _parts(obj: Any) -> tuple[Any, ...] | None:
         return "method", obj.__func__, obj.__self__
     if isinstance(obj, tuple) and hasattr(kind, "_fields"):
         return "nt", kind, *obj
-    return None
+    return parts_of(obj)
 
 
 class Encoder:
@@ -125,7 +120,11 @@ class Encoder:
         self.tensors: list[torch.Tensor] = []
         #: While a graph is encoded: its nodes by now, with their positions.
         self.nodes: dict[torch.fx.Node, int] = {}
+        #: While guards are encoded: where the one that is encoded now looks.
+        self.source: Source | None = None
         self._late_objects: list[Any] = []
+        self._numbers: dict[int, int] = {}
+        self._where: list[str] = []
 
     def value(self, obj: Any) -> Json:
         """JSON for ``obj``. Raises Unsaveable."""
@@ -144,9 +143,11 @@ class Encoder:
         if kind is dict:
             return self.dictionary(obj)
         if isinstance(obj, enum.Enum) and identity(kind, self.home) is not None:
-            return ["enum", self.value(kind), self.value(obj.value)]
+            return self._member(obj)
         if isinstance(obj, types.CodeType):
             return ["code", self.codes.add(obj, self.home.name)]
+        if id(obj) in self._numbers and not was_made(obj):
+            return self._late(obj)
         parts = _parts(obj)
         if parts is not None:
             return [parts[0], *map(self.value, parts[1:])]
@@ -156,6 +157,9 @@ class Encoder:
         form = forms.parts_of(obj)
         if form is not None:
             return ["form", form[0], *map(self.value, form[1])]
+        for cls, *path in naming.slots_of(obj):
+            if id(cls) in self._numbers:
+                return ["slot", self._late(cls), *path]
         return self._late(obj)
 
     def dictionary(self, obj: dict[Any, Any]) -> Json:
@@ -167,13 +171,25 @@ class Encoder:
             return self._late(obj)
         return ["d", *[[self.value(key), self.value(item)] for key, item in obj.items()]]
 
+    def _member(self, obj: enum.Enum) -> Json:
+        """A member of an enumeration, or several flags in one, which have no name."""
+        kind = type(obj)
+        if kind.__members__.get(obj._name_) is not obj:
+            return ["flags", self.value(kind), self.value(obj._value_)]
+        return ["enum", self.value(kind), obj._name_, describe(obj._value_, self.home)]
+
     def _late(self, obj: Any) -> Json:
-        for number, known in enumerate(self._late_objects):
-            if known is obj:
-                return ["late", number]
-        self.late.append({"is": describe(obj, self.home), "at": []})
-        self._late_objects.append(obj)
-        return ["late", len(self.late) - 1]
+        number = self._numbers.get(id(obj))
+        if number is None:
+            where = "" if self.source is None else f" ({shown_name(self.source)})"
+            try:
+                self.late.append({"is": describe(obj, self.home), "at": []})
+            except Unsaveable as error:
+                raise Unsaveable(f"{error}{where}") from error
+            number = self._numbers[id(obj)] = len(self._late_objects)
+            self._late_objects.append(obj)
+            self._where.append(where)
+        return ["late", number]
 
     def seen(self, encoded: Json, node: int, how: str) -> None:
         """A late object is found at a guard node: it is the "value" there or its "type"."""
@@ -194,10 +210,37 @@ class Encoder:
 
     def start(self, obj: Any) -> Json:
         """Where a path of guards starts: attributes of a text are those of any equal one."""
-        plain = self.value(obj) if was_made(obj) else literal(obj)
+        if is_record_class(type(obj)):
+            fields = [field.name for field in dataclasses.fields(obj) if field.init]
+            content = {name: getattr(obj, name) for name in fields}
+            return ["record", self.value(type(obj)), self.dictionary(content)]
+        again = was_made(obj) or forms.parts_of(obj) is not None or parts_of(obj) is not None
+        plain = self.value(obj) if again else literal(obj)
         return self.pinned(obj) if plain is None else plain
 
-    def place(self, tree: list[Any]) -> None:
+    def settle(self, tree: list[Any], rows: list[Json]) -> None:
+        """Make sure that the loading process finds each late object; ``rows`` are the guard nodes
+        of ``tree`` as they are saved. Raises Unsaveable."""
+        if not all(late["at"] for late in self.late):
+            self._place(tree)
+        found: set[int] = set()
+        needed: list[set[int]] = []  # by each node's path
+        for parent, _, key, _, _ in rows:
+            needed.append(_late_in(key) | (needed[parent] if parent >= 0 else set()))
+        news = True
+        while news:
+            news = False
+            for number, late in enumerate(self.late):
+                places = [_late_in(at) if type(at) is list else needed[at] for at, _ in late["at"]]
+                if number not in found and any(place <= found for place in places):
+                    found.add(number)
+                    news = True
+        for number, late in enumerate(self.late):
+            if number not in found:
+                where = self._where[number]
+                raise Unsaveable(f"{words_of(late['is'])}, which no guard leads to{where}")
+
+    def _place(self, tree: list[Any]) -> None:
         """Late objects that no check compares with: perhaps they are the class or the dict of one
         that a check leads to; or a guard compares what they consist of, which is the case for
         classes and functions that the program makes as it runs."""
@@ -218,9 +261,8 @@ class Encoder:
     def tensor(self, obj: torch.Tensor) -> Json:
         """A constant of a graph: one that a guard leads to, or its data go into a part of their
         own."""
-        for number, known in enumerate(self._late_objects):
-            if known is obj:
-                return ["late", number]
+        if id(obj) in self._numbers:
+            return self._late(obj)
         for number, known in enumerate(self.tensors):
             if known is obj:
                 return ["tensor", number]
@@ -228,143 +270,13 @@ class Encoder:
         return ["tensor", len(self.tensors) - 1]
 
 
-def literal(obj: Any) -> Json:
-    """JSON for what needs no name; None for everything else (and for None)."""
-    kind = type(obj)
-    if kind is int and obj.bit_length() > _DECIMAL_BITS:
-        return ["int", hex(obj)]
-    if kind is bool or kind is int or kind is str:
-        return obj
-    if kind is float:
-        return obj if obj - obj == 0 else ["f", obj.hex()]
-    if kind is bytes:
-        return ["b", base64.b64encode(obj).decode()]
-    if kind is complex:
-        return ["c", obj.real.hex(), obj.imag.hex()]
-    if kind is range:
-        return ["range", obj.start, obj.stop, obj.step]
-    if obj is Ellipsis:
-        return ["..."]
-    if obj is NotImplemented:
-        return ["o", "builtins", "NotImplemented"]
-    if isinstance(obj, _TORCH_NAMES):
-        return ["torch", str(obj).removeprefix("torch.")]
-    if kind is torch.device:
-        return ["device", str(obj)]
-    if isinstance(obj, numpy.dtype) and obj.kind in "biufc":
-        return ["numpy", obj.str]
-    if isinstance(obj, numpy.generic) and obj.dtype.kind in "biufc":
-        return ["numpy", obj.dtype.str, base64.b64encode(obj.tobytes()).decode()]
-    if kind is torch.finfo or kind is torch.iinfo:
-        return ["info", kind.__name__, obj.dtype]
-    return None
-
-
-def identity(obj: Any, home: Home) -> Json | None:
-    """A name that leads to this very object in any process."""
-    if isinstance(obj, _TORCH_NAMES) or (isinstance(obj, numpy.dtype) and obj.isbuiltin):
-        return literal(obj)
-    if isinstance(obj, torch._ops._OpNamespace):
-        return ["operators", obj.name, None] if getattr(torch.ops, obj.name) is obj else None
-    if isinstance(obj, types.ModuleType):
-        if vars(obj) is home.namespace:
-            return ["m", "@"]
-        name = vars(obj).get("__name__")
-        return ["m", name] if isinstance(name, str) and sys.modules.get(name) is obj else None
-    spelling = naming.operator_of(obj)
-    if spelling is not None:
-        return ["op", *spelling]
-    if type(obj) is dict:
-        return _namespace_name(obj, home)
-    if isinstance(obj, (bool, int, float, str, bytes, tuple, list, dict, set, frozenset)):
-        return None
-    named = naming.name_of(obj)
-    if named is None and isinstance(obj, type) and issubclass(obj, types.ModuleType):
-        for known, loaded in list(sys.modules.items()):  # a module in place of its own file
-            if type(loaded) is obj:
-                return ["class of", ["m", known]]
-    if named is None:
-        receiver = naming.attribute(obj, "__self__")  # object.__new__ and the like
-        if isinstance(obj, types.BuiltinMethodType) and isinstance(receiver, type):
-            owner = identity(receiver, home)
-            return None if owner is None else ["bound", owner, obj.__name__]
-        return None
-    module, qualified = named
-    return ["o", "@" if module == home.name else module, qualified]
-
-
-def _namespace_name(obj: dict[str, Any], home: Home) -> Json | None:
-    """The globals of a module."""
-    if obj is sys.modules:
-        return ["modules"]
-    if obj is home.namespace:
-        return ["g", "@"]
-    name = obj.get("__name__")
-    if not isinstance(name, str):
-        return None
-    operators = getattr(torch.ops, name.removeprefix("torch.ops."), None)
-    if name.startswith("torch.ops.") and vars(operators) is obj:
-        packets = [k for k, v in obj.items() if isinstance(v, torch._ops.OpOverloadPacket)]
-        return ["operators", name.removeprefix("torch.ops."), sorted(packets)]
-    module = sys.modules.get(name)
-    if module is not None and getattr(module, "__dict__", None) is obj:
-        return ["g", name]
-    for known, module in list(sys.modules.items()):  # registered under another name
-        if getattr(module, "__dict__", None) is obj:
-            return ["g", known]
-    return None
-
-
-def describe(obj: Any, home: Home) -> Json:
-    """The content of an object without a name; equal for the one to be used in its place.
-
-    Raises Unsaveable for objects whose identity promises more than can be compared.
-    """
-    named = identity(obj, home)
-    if named is not None:
-        return named
-    plain = literal(obj)
-    if plain is not None or obj is None:
-        return ["literal", plain]
-    if isinstance(obj, type):
-        return ["class", obj.__module__, obj.__qualname__, naming.class_hash(obj)]
-    if isinstance(obj, types.FunctionType):
-        return ["function", obj.__qualname__, naming.code_hash(obj.__code__)]
-    if isinstance(obj, types.CodeType):
-        return ["codeof", naming.code_hash(obj)]
-    if isinstance(obj, enum.Enum):
-        return ["member", describe(type(obj), home), obj._name_, describe(obj._value_, home)]
-    if isinstance(obj, types.ModuleType):
-        return ["module", str(vars(obj).get("__name__"))]
-    if isinstance(obj, CompiledFunction) and obj.function is not None:
-        return ["compiled", describe(obj.function, home)]
-    if isinstance(obj, (tuple, frozenset)):
-        items = [describe(item, home) for item in obj]
-        if isinstance(obj, frozenset):
-            items.sort(key=repr)
-        return ["content", type(obj).__qualname__, *items]
-    if isinstance(obj, (staticmethod, classmethod)):
-        return [type(obj).__name__, describe(obj.__func__, home)]
-    if isinstance(obj, property):
-        return ["property", *[describe(f, home) for f in (obj.fget, obj.fset, obj.fdel)]]
-    if isinstance(obj, types.MethodType):
-        return ["method", describe(obj.__func__, home), describe(obj.__self__, home)]
-    form = forms.parts_of(obj)
-    if form is not None:
-        return ["form", form[0], *[describe(part, home) for part in form[1]]]
-    if type(obj) is _TUPLE_GETTER:
-        return ["field", list(obj.__reduce__()[1])]
-    owner = naming.attribute(obj, "__objclass__")
-    if isinstance(owner, type):
-        name = naming.attribute(obj, "__name__")
-        return ["descriptor", type(obj).__name__, name, describe(owner, home)]
-    if type(obj) is dict and "__name__" in obj and "__builtins__" in obj:
-        return ["globals", obj["__name__"]]
-    # The identity of an object that can change promises nothing of its content.
-    mutable = isinstance(obj, torch.Tensor) or type(obj) in (dict, list, set)
-    if mutable or type(obj).__flags__ & 0x200:
-        return ["instance", describe(type(obj), home)]
-    raise Unsaveable(f"an object of class {type(obj).__module__}.{type(obj).__qualname__}")
+def _late_in(data: Json) -> set[int]:
+    """The late objects that a value needs."""
+    if type(data) is not list:
+        return set()
+    if data[:1] == ["late"]:
+        return {data[1]}
+    return set().union(*map(_late_in, data))
 
 
 class Decoder:
@@ -419,13 +331,16 @@ def _namespace(decoder: Decoder, name: str) -> Any:
 
 
 def _operators(decoder: Decoder, name: str, packets: list[str] | None) -> Any:
-    """A namespace of ``torch.ops``, or its dict, in which an operator appears when it is used."""
+    """A namespace of ``torch.ops``, or its dict, in which an operator appears when it is used.
+
+    The process that saved may have had more of them than the program uses; what guards and graphs
+    name is looked for there.
+    """
     namespace = getattr(torch.ops, name)
     if packets is None:
         return namespace
     for packet in packets:
-        if not hasattr(namespace, packet):
-            raise PackageError(f"there is no operator {name}::{packet} in this process")
+        getattr(namespace, packet, None)
     return vars(namespace)
 
 
@@ -435,8 +350,45 @@ def _late(decoder: Decoder, number: int) -> Any:
     return decoder.late[number]
 
 
+def _slot(decoder: Decoder, cls: Json, name: str, *attributes: str) -> Any:
+    """A member of a class itself, or an attribute of that."""
+    owner = decoder.value(cls)
+    try:
+        return naming.find_slot(owner, name, *attributes)
+    except (KeyError, AttributeError, TypeError) as error:
+        raise PackageError(f"there is no {owner!r}.{name} as it was in this process") from error
+
+
+def _member(decoder: Decoder, cls: Json, name: str, content: Json) -> Any:
+    """A member of an enumeration that has the value which it had."""
+    kind = decoder.value(cls)
+    member = kind.__members__.get(name)
+    if member is None or describe(member._value_, decoder.home) != content:
+        raise PackageError(f"{kind.__qualname__}.{name} is not what it was")
+    return member
+
+
 def _partial(function: Any, args: Any, keywords: Any) -> Any:
-    return functools.partial(function, *args, **keywords)
+    return functools.partial(function, *args, **dict(keywords))
+
+
+def _getter(kind: Any, args: Any, keywords: Any) -> Any:
+    if kind not in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
+        raise PackageError(f"a package holds a getter of kind {kind!r}")
+    return kind(*args, **dict(keywords))
+
+
+def _match(pattern: Any, *told: Any) -> Any:
+    """The match that looks like that one, whatever found it."""
+    text, start, end, _ = told
+    for find in (pattern.match, pattern.fullmatch, pattern.search):
+        made = find(text, start, end)
+        if made is not None and (made.string, made.pos, made.endpos, made.regs) == told:
+            return made
+    for made in pattern.finditer(text, start, end):
+        if made.regs == told[-1]:
+            return made
+    raise PackageError(f"a package holds a match of {pattern.pattern!r} that is not found again")
 
 
 def _function(
@@ -460,6 +412,30 @@ def _form(tag: str, *parts: Any) -> Any:
         raise PackageError(f"a package holds a {tag} that cannot be made: {error}") from error
 
 
+def _constant(kind: Any, args: Any, state: Any) -> Any:
+    """An object of a class that is registered with torch as constants are."""
+    if not is_value_class(kind):
+        raise PackageError(f"a package holds a constant of {kind!r}, which is no such class")
+    made = kind.__new__(kind, *args)
+    if hasattr(made, "__setstate__"):
+        made.__setstate__(state)
+    elif state is not None:
+        vars(made).update(state)
+    return made
+
+
+def _record(kind: Any, fields: Any) -> Any:
+    if not is_record_class(kind):
+        raise PackageError(f"a package holds a record of {kind!r}")
+    return kind(**fields)
+
+
+def _plain_object(kind: Any, *args: Any) -> Any:
+    if kind not in PLAIN_OBJECTS:
+        raise PackageError(f"a package holds an object of {kind!r}")
+    return kind(*args)
+
+
 #: What makes an object again from its parts, which are decoded.
 _MAKERS: dict[str, Callable[..., Any]] = {
     "t": lambda *items: items,
@@ -481,9 +457,16 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "op": lambda *spelling: naming.find_operator(list(spelling)),
     "modules": lambda: sys.modules,
     "bound": getattr,
-    "enum": lambda cls, value: cls(value),
+    "flags": lambda cls, value: cls(value),
     "nt": lambda cls, *items: cls(*items),
     "partial": _partial,
+    "getter": _getter,
+    "plain": _plain_object,
+    "holding": Holding,
+    "constant": _constant,
+    "record": _record,
+    "pattern": re.compile,
+    "match": _match,
     "applied": applied,
     "function": _function,
     "method": lambda *parts: note_made(types.MethodType(*parts)),
@@ -501,4 +484,6 @@ _FINDERS: dict[str, Callable[..., Any]] = {
     "tensor": lambda decoder, number: decoder.tensors[number],
     "n": lambda decoder, number: decoder.nodes[number],
     "late": _late,
+    "slot": _slot,
+    "enum": _member,
 }

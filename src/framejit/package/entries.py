@@ -37,7 +37,8 @@ from framejit.guards.standing_in import as_given
 from framejit.guards.texts import TensorText
 from framejit.package import naming
 from framejit.package.container import Reader
-from framejit.package.data import Codes, Decoder, Encoder, Home, Json, Unsaveable, describe
+from framejit.package.data import Codes, Decoder, Encoder
+from framejit.package.descriptions import Home, Json, Unsaveable, describe
 from framejit.package.graphs import (
     Sizes,
     as_tuples,
@@ -107,11 +108,7 @@ def encode_entry(
         "late": encoder.late,
         "line": compiled.target.code.co_firstlineno,
     }
-    if not all(late["at"] for late in encoder.late):
-        encoder.place(entry.tree.export())
-    for late in encoder.late:
-        if not late["at"]:
-            raise Unsaveable(f"{_words(late['is'])}, which no guard leads to")
+    encoder.settle(entry.tree.export(), nodes)
     parts["entry"] = json.dumps(data).encode()
     row = {"label": label, "guards": plan.describe(), "operations": 0, "backend": None}
     if origin.call is not None:
@@ -128,15 +125,6 @@ def _labelled(name: str, label: str) -> str:
     return " ".join([kind, label, *rest])
 
 
-def _words(description: Json) -> str:
-    """A description for messages: "instance of ..."."""
-    if type(description) is not list:
-        return str(description)
-    if description[0] in ("o", "class"):
-        return ".".join(map(str, description[1:3]))
-    return " ".join(_words(part) for part in description)
-
-
 def _encode_nodes(tree: Any, plan: Plan, encoder: Encoder) -> list[Json]:
     try:
         exported = tree.export()
@@ -144,12 +132,14 @@ def _encode_nodes(tree: Any, plan: Plan, encoder: Encoder) -> list[Json]:
         raise Unsaveable("an object that no longer exists") from error
     rows: list[Json] = []
     for number, (parent, accessor, key, checks, capture) in enumerate(exported):
+        encoder.source = plan.sources[number]
         if accessor == "const":
             key = encoder.start(key)
         elif accessor in _KEYED:
             key = encoder.value(key)
         done = [_encode_check(check, number, encoder) for check in checks]
         rows.append([parent, accessor, key, done, capture])
+    encoder.source = None
     return rows
 
 

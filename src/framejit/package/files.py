@@ -20,7 +20,8 @@ from framejit.guards.plan import value_at
 from framejit.guards.texts import TensorText
 from framejit.package import container, naming
 from framejit.package.container import Reader
-from framejit.package.data import Codes, Home, Json, Unsaveable
+from framejit.package.data import Codes
+from framejit.package.descriptions import Home, Json, Unsaveable
 from framejit.package.entries import WaitingEntry, copied_entry, encode_entry
 from framejit.package.identity import (
     changed_sources,
@@ -31,7 +32,7 @@ from framejit.package.identity import (
     is_made_for,
     shown,
 )
-from framejit.package.library import LoadedPackage, frame_key
+from framejit.package.library import LoadedPackage, codes_named, frame_key
 from framejit.report import messages
 from framejit.shapes import profile
 from framejit.source import Source
@@ -147,7 +148,7 @@ class _Output:
                     continue
                 frames.setdefault(frame_row["key"], frame_row)["entries"].append(self.entry(*made))
                 if not isinstance(origin, WaitingEntry) and origin is not None:
-                    _note_sources(origin.executed, sources)
+                    _note_sources(origin.executed, sources, member, home)
         if loaded is not None:
             for row in loaded.sources:
                 sources.setdefault((row["module"], row["name"], row["hash"]), row)
@@ -270,12 +271,19 @@ def _home(member: Member) -> Home:
 
 
 def _note_sources(
-    executed: dict[types.CodeType, str], sources: dict[tuple[str, str, str], Json]
+    executed: dict[types.CodeType, str],
+    sources: dict[tuple[str, str, str], Json],
+    member: Member,
+    home: Home,
 ) -> None:
+    root = member.function.__code__
     for code, module in executed.items():
         if module.startswith(("torch.", "framejit.")):  # their versions are compared
             continue
         digest = naming.code_hash(code)
+        named = [naming.code_hash(c) for c in codes_named(module, code.co_qualname, root, home)]
+        if named and digest not in named:  # the name leads to another function here, too
+            continue
         place = f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
         row = {"module": module, "name": code.co_qualname, "hash": digest, "place": place}
         sources[module, code.co_qualname, digest] = row

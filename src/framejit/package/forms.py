@@ -37,6 +37,8 @@ def parts_of(obj: Any) -> tuple[str, list[Any]] | None:
     name = getattr(origin, "_name", None)
     if isinstance(name, str) and getattr(typing, name, None) is origin:
         return "typing", [name, *obj.__args__]
+    if isinstance(origin, type) and issubclass(origin, typing.Generic):  # type: ignore[arg-type]
+        return "generic", [origin, *obj.__args__]
     return None
 
 
@@ -52,6 +54,8 @@ def make(tag: str, parts: list[Any]) -> Any:
         return functools.reduce(operator.or_, parts)
     if tag == "alias":
         return types.GenericAlias(first, tuple(rest))
+    if tag == "generic":
+        return first[tuple(rest)]
     form: Any = getattr(typing, first)
     if first == "Callable":
         *args, result = rest

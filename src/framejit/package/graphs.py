@@ -21,14 +21,14 @@ from framejit.graph.bounds import Assumption
 from framejit.graph.builder import ONCE, WRITES
 from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_keys
-from framejit.graph.holding import Holding
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
 from framejit.graph.metadata import Composition, TensorMeta, describe
 from framejit.graph.nested import HeldHook, open_hooks
 from framejit.graph.parts import PARTS, Part
 from framejit.graph.symbol_nodes import remember_inputs, symbolic_inputs
 from framejit.guards.shapes import ShapePlan
-from framejit.package.data import Decoder, Encoder, Json, Unsaveable
+from framejit.package.data import Decoder, Encoder
+from framejit.package.descriptions import Json, Unsaveable
 
 
 def encode_care(care: Care, encoder: Encoder) -> Json:
@@ -76,8 +76,6 @@ def encode_graph(module: torch.fx.GraphModule, encoder: Encoder) -> Json:
         if node.op == "call_function":
             if node.target is open_hooks:
                 raise Unsaveable("saved-tensor hooks that a graph opens")
-            if type(node.target) is Holding:
-                raise Unsaveable(f"objects that a graph holds for {node.target.__name__}()")
             target = encoder.value(node.target)
         elif node.op == "get_attr":
             attributes[target] = _encode_attribute(module, target, encoder)

@@ -18,7 +18,7 @@ import torch
 
 from framejit.exc import PackageError
 from framejit.package import naming
-from framejit.package.data import Home, Json
+from framejit.package.descriptions import Home, Json
 from framejit.package.library import codes_named
 from framejit.version import __version__
 

@@ -21,7 +21,8 @@ from framejit.compiled_frame import CompiledFrame
 from framejit.graph.stand_ins import StandIns
 from framejit.package import naming
 from framejit.package.container import Reader
-from framejit.package.data import Codes, Home, Json
+from framejit.package.data import Codes
+from framejit.package.descriptions import Home, Json
 from framejit.package.entries import WaitingEntry
 from framejit.report import messages
 from framejit.shapes.profile import Profile

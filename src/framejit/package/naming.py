@@ -12,6 +12,8 @@ import hashlib
 import importlib
 import sys
 import types
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -73,19 +75,25 @@ def name_of(obj: Any) -> tuple[str, str] | None:
     """(module, qualified name) under which any process finds ``obj``; None if there is none."""
     module = attribute(obj, "__module__")
     qualified = attribute(obj, "__qualname__")
-    if isinstance(module, str) and isinstance(qualified, str) and _leads_to(module, qualified, obj):
-        return module, qualified
+    if isinstance(module, str):
+        for known in (qualified, attribute(obj, "__name__"), attribute(obj, "_name")):
+            if isinstance(known, str) and _leads_to(module, known, obj):
+                return module, known
     owner = attribute(obj, "__objclass__")  # method and slot descriptors of C classes
     if isinstance(owner, type) and isinstance(attribute(obj, "__name__"), str):
         name = f"{owner.__qualname__}.{obj.__name__}"
         if _leads_to(owner.__module__, name, obj):
             return owner.__module__, name
-    known = _index().get(id(obj))
-    if known is not None and _leads_to(*known, obj):
-        return known
+    listed = _index().get(id(obj))
+    if listed is not None and _leads_to(*listed, obj):
+        return listed
     for name, cls in _ANONYMOUS.items():
         if cls is obj:
             return "", name
+    if isinstance(obj, type) and module in sys.modules:  # ``_thread.lock`` is called LockType
+        for name, member in list(vars(sys.modules[module]).items()):
+            if member is obj:
+                return module, name
     return None
 
 
@@ -134,7 +142,106 @@ def find_operator(spelling: list[str]) -> Any:
         raise PackageError(f"there is no operator {namespace}::{name} in this process") from error
 
 
+# -- members of classes ----------------------------------------------------------------------------
+
+_InstanceMethod: Any = type(vars(torch._C.DispatchKeySet)["has"])
+#: A class, the name of one of its own members, and attributes of that.
+Slot = tuple[Any, ...]
+
+
+def slots_of(obj: Any) -> Iterator[Slot]:
+    """Where classes have ``obj``, if it is written in C and does not know its own name: what
+    pybind11 makes of methods and properties, and the members of its enumerations."""
+    if isinstance(obj, enum.Enum):  # a member is what it is by its value, too
+        return
+    for name, member in list(type.__getattribute__(type(obj), "__dict__").items()):
+        if member is obj:
+            yield type(obj), name
+    owner, known = attribute(obj, "__objclass__"), attribute(obj, "__name__")
+    if isinstance(owner, type) and type.__getattribute__(owner, "__dict__").get(known) is obj:
+        yield owner, known
+    if not isinstance(obj, (property, _InstanceMethod, types.BuiltinFunctionType)):
+        return
+    if isinstance(obj, property) and not any(map(is_nameless, _functions_of(obj).values())):
+        return
+    if isinstance(obj, types.BuiltinFunctionType) and not is_nameless(obj):
+        return
+    found = _slots().get(id(obj), ())
+    if not any(_is_at(slot, obj) for slot in found):  # the class is younger than the index
+        _slots.cache_clear()
+        found = _slots().get(id(obj), ())
+    for reference, *path in found:
+        if _is_at((reference, *path), obj):
+            yield reference(), *path
+
+
+def find_slot(cls: Any, name: str, *attributes: str) -> Any:
+    """The way back. Raises KeyError, AttributeError or TypeError when there is none."""
+    found = type.__getattribute__(cls, "__dict__")[name]
+    for attribute_name in attributes:
+        found = getattr(found, attribute_name)
+    return found
+
+
+def _is_at(slot: Slot, obj: Any) -> bool:
+    reference, *path = slot
+    try:
+        return find_slot(reference(), *path) is obj
+    except (KeyError, AttributeError, TypeError):  # the class is gone, or the member
+        return False
+
+
+def is_function_record(receiver: Any) -> bool:
+    """Is it what pybind11 binds its functions to?"""
+    kind = type(receiver)
+    return kind.__name__ == "PyCapsule" or kind.__module__ == "pybind11_builtins"
+
+
+def is_nameless(function: Any) -> bool:
+    """Is it a function that pybind11 has made?"""
+    return isinstance(function, types.BuiltinFunctionType) and is_function_record(function.__self__)
+
+
+def _functions_of(member: Any) -> dict[str, Any]:
+    """The functions that a class calls through one of its members."""
+    if isinstance(member, property):
+        return {"fget": member.fget, "fset": member.fset, "fdel": member.fdel}
+    if isinstance(member, (_InstanceMethod, staticmethod)):
+        return {"__func__": member.__func__}
+    return {}
+
+
+@functools.cache
+def _slots() -> dict[int, list[Slot]]:
+    """The members of all classes that pybind11 has made, and the functions in them."""
+    found: dict[int, list[Slot]] = {}
+    todo: list[type] = [object]
+    known = set()
+    while todo:
+        cls = todo.pop()
+        if cls in known:
+            continue
+        known.add(cls)
+        todo += type.__subclasses__(cls)
+        for name, member in list(type.__getattribute__(cls, "__dict__").items()):
+            if is_nameless(member):
+                found.setdefault(id(member), []).append((weakref.ref(cls), name))
+            for inside, function in _functions_of(member).items():
+                if is_nameless(function):
+                    found.setdefault(id(member), []).append((weakref.ref(cls), name))
+                    found.setdefault(id(function), []).append((weakref.ref(cls), name, inside))
+    return found
+
+
 # -- content ---------------------------------------------------------------------------------------
+
+
+def is_made_in_c(cls: type) -> bool:
+    """Is it a class without code of a program's, which objects of C types have?"""
+    flags = cls.__flags__ & 0x300  # Py_TPFLAGS_IMMUTABLETYPE, Py_TPFLAGS_HEAPTYPE
+    new = type.__getattribute__(cls, "__dict__").get("__new__")
+    return flags != 0x200 or type(new) is types.BuiltinFunctionType
+
 
 #: Members of a class that differ from process to process, or say nothing about what it does.
 _IGNORED = frozenset(

@@ -18,7 +18,7 @@ from framejit.exc import PackageError, warn
 from framejit.files import locked
 from framejit.forks import Lock
 from framejit.package.container import Reader, is_foreign
-from framejit.package.data import Json
+from framejit.package.descriptions import Json
 from framejit.package.files import Path, check_arguments, load, opened, save
 from framejit.package.identity import check_environment, is_made_for
 from framejit.package.turns import Turn

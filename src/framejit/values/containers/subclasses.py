@@ -86,8 +86,15 @@ class FieldValue(Value):
 
 @wraps(type(_Sample.field))
 def _wrap_field(space: Space, source: Source, obj: Any) -> Value:
-    """The descriptor of an existing named tuple class; the class attribute is guarded."""
-    return space.remember(obj, FieldValue(obj.__reduce__()[1][0], obj, source))
+    """The descriptor of an existing named tuple class; found there, it is guarded already."""
+    if not any(fact.kind == "ID_MATCH" for fact in source.facts):
+        space.guard(source, "TYPE_MATCH", type(obj))
+        space.guard(source.child("call", _index_of), "EQUALS_MATCH", _index_of(obj))
+    return space.remember(obj, FieldValue(_index_of(obj), obj, source))
+
+
+def _index_of(field: Any) -> int:
+    return int(field.__reduce__()[1][0])
 
 
 def _dict_kind(cls: type) -> type:

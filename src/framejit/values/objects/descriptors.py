@@ -122,6 +122,8 @@ def bind_none(space: Space, found: ClassAttribute, cls: Value, name: str) -> Res
         return BoundBuiltin(cls, name, raw)
     if kind in _C_METHODS or kind is types.BuiltinMethodType:
         return BuiltinValue(raw, source)
+    if kind is _INSTANCE_METHOD and not _gives_descriptors(getattr(cls, "cls", type)):
+        return space.load(source.child("attr", "__func__"), raw.__func__)
     if kind is not functools.cached_property and not issubclass(kind, type):
         getter = space.class_attribute(kind, "__get__")
         if getter is not None and type(getter.raw) is types.FunctionType:
@@ -129,6 +131,11 @@ def bind_none(space: Space, found: ClassAttribute, cls: Value, name: str) -> Res
             assert method is not None
             return space.call(method, [space.constant(None), cls], {})
     return space.load(source, raw)
+
+
+def _gives_descriptors(cls: type) -> bool:
+    """Has it pybind11's metaclass, which gives what makes methods as it is?"""
+    return type(cls).__getattribute__ is not type.__getattribute__
 
 
 def bind_to_class(space: Space, found: ClassAttribute, cls: Value, name: str) -> Result:
