@@ -20,6 +20,7 @@ from torch.fx.graph import PythonCode
 from torch.fx.graph_module import GraphModule, _forward_from_src
 
 from framejit.forks import Lock
+from framejit.graph.bound_names import bind
 
 from ..report.printouts import graph_table
 
@@ -118,7 +119,9 @@ class LazyGraphModule(fx_lazy._LazyGraphModule):
         LazyGraphModule.real_recompiles += 1
         made = GraphModule.recompile(self)
         self.__dict__.pop("_called_nodes", None)
-        _remember_source(type(self).forward.__code__)  # type: ignore[attr-defined]
+        forward: Any = type(self).forward
+        bind(forward, self.__dict__["_graph"].nodes)
+        _remember_source(forward.__code__)
         return made
 
     def __deepcopy__(self, memo: Any) -> Any:
@@ -211,6 +214,7 @@ def _compile_for_calls(module: LazyGraphModule) -> None:
             node.target = call.template.function
         made = graph.python_code("self")
         function = _forward_from_src(made.src, made.globals, {})
+        bind(function, graph.nodes)
         setattr(type(module), "forward", function)  # noqa: B010 (of a class of its own)
         module._lineno_map, module._prologue_start = made._lineno_map, made._prologue_start
         module.__dict__["_called_nodes"] = list(graph.nodes)

@@ -22,7 +22,7 @@ from framejit.exc import GraphBreak
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.graph.metadata import Example
 from framejit.source import Source
-from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.containers.sequences import ListValue, TupleValue, shape_value
 from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Args, Kwargs, Value, is_user_class
 from framejit.values.core.constants import ConstantValue, new_number, wrap_opaque
@@ -33,7 +33,7 @@ from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_sizes
 from framejit.values.objects.functions import BoundBuiltin
 from framejit.values.objects.instances import named_tuple
-from framejit.values.torch.overridable import Overridable, is_patched
+from framejit.values.torch.overridable import Overridable, is_patched, replaced_method
 
 #: Methods and attributes whose result follows from the metadata alone.
 _METADATA_ATTRIBUTES = frozenset([
@@ -155,7 +155,7 @@ class TensorValue(Overridable):
             if override is not None:
                 return override
         if name == "shape":
-            return _shape(space, self.metadata().shape)
+            return shape_value(space, self.metadata().shape)
         if name == "requires_grad":
             return ConstantValue(bool(self.metadata().requires_grad))
         if name in _METADATA_ATTRIBUTES:
@@ -306,7 +306,7 @@ class TensorValue(Overridable):
     def _metadata_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
         if name == "size":
             if not args and not kwargs:
-                return _shape(space, self.metadata().shape)
+                return shape_value(space, self.metadata().shape)
             index = (args or list(kwargs.values()))[0].realize().as_python()
             try:
                 return new_number(space, self.metadata().shape[index])
@@ -412,10 +412,6 @@ def _is_wanted(args: Args, kwargs: Kwargs) -> bool | None:
     wanted = given[0].realize() if given else ConstantValue(True)
     known = wanted.as_python() if wanted.is_constant else None
     return known if type(known) is bool else None
-
-
-def _shape(space: Space, shape: Any) -> Value:
-    return TupleValue([new_number(space, size) for size in shape], None, torch.Size)
 
 
 def _is_leaf(tensor: torch.Tensor) -> bool:
@@ -562,6 +558,8 @@ def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
 
 def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Add a ``call_method`` node; ``args[0]`` is the receiver."""
+    if (own := replaced_method(name)) is not None:
+        return graph_call(space, own, args, kwargs)
     fx_args, fx_kwargs = _operands(space, name, args, kwargs)
     leaf = fx_kwargs.pop("requires_grad", False)
     node, example = space.builder.call_method(name, fx_args, fx_kwargs)
