@@ -99,3 +99,17 @@ def test_graphs_are_copied_and_pickled(monkeypatch):
     assert "torch.nn.functional.relu(" in graph.code
     for other in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
         assert torch.equal(other(X)[0], expected)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_overloads_that_no_code_can_name(backend):
+    def program(x):
+        return x.random_(3, 9), torch.empty(4).random_(5), torch.empty(4).random_(), x + 1
+
+    compiled = framejit.compile(program, backend=backend, fullgraph=True)
+    for seed in range(3):
+        outcomes = []
+        for function in (program, compiled):
+            torch.manual_seed(seed)
+            outcomes.append(Outcome(function, (X.clone(),), {}))
+        compare_outcomes(*outcomes)

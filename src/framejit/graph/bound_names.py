@@ -11,9 +11,11 @@ by then.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import keyword
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -71,6 +73,32 @@ def own_method(name: str) -> Callable[..., Any]:
             return method(tensor, *args, **kwargs)
 
     function.__name__ = function.__qualname__ = f"own_method_{name}"
+    return function
+
+
+@contextlib.contextmanager
+def spellable(nodes: Iterable[torch.fx.Node]) -> Iterator[None]:
+    """While code is written: no code can say ``torch.ops.aten.random.from``."""
+    called = {
+        node: node.target for node in nodes
+        if isinstance(node.target, torch._ops.OpOverload)
+        and keyword.iskeyword(node.target._overloadname)
+    }  # fmt: skip
+    for node, overload in called.items():
+        node.target = _as_function(overload)
+    try:
+        yield
+    finally:
+        for node, overload in called.items():
+            node.target = overload
+
+
+@functools.cache
+def _as_function(overload: torch._ops.OpOverload) -> Callable[..., Any]:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return overload(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = str(overload).replace(".", "_")
     return function
 
 
