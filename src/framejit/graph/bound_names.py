@@ -38,15 +38,16 @@ class _Names(types.ModuleType):
         return getattr(self._real, name)
 
 
-def bind(forward: types.FunctionType, nodes: Iterable[torch.fx.Node]) -> None:
+def bind(forward: Any, nodes: Iterable[torch.fx.Node]) -> None:
     """Have the code of a graph call the functions of its nodes."""
     names = forward.__globals__
     for node in nodes:
-        if node.op != "call_function" or type(node.target) not in _REPLACEABLE:
+        target: Any = node.target
+        if node.op != "call_function" or type(target) not in _REPLACEABLE:
             continue
-        *path, last = _get_qualified_name(node.target).split(".")
+        *path, last = _get_qualified_name(target).split(".")
         if path and path[0] == "torch" and names.get("torch") is not None:
-            _place(names, path, last, node.target)
+            _place(names, path, last, target)
 
 
 def _place(names: dict[str, Any], path: list[str], last: str, target: Any) -> None:
