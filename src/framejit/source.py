@@ -36,7 +36,8 @@ class Source:
     Accessors (``key`` in brackets): slot (index), const (the object itself), cell (), dict (),
     item (key of a dict), key_at, value_at (positions in a dict), index (position in list/tuple),
     type (), type_attr (name, raw MRO lookup), attr (name; C-level attributes that run no user
-    code), proxied () of a mapping proxy, call (a Python function of the value).
+    code, and what modules say), proxied () of a mapping proxy, call (a Python function of the
+    value).
     """
 
     __slots__ = (

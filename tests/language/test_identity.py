@@ -440,3 +440,29 @@ def test_an_address_that_is_a_number():
 
 def test_an_address_of_what_each_call_makes_anew():
     check(lambda x, thing: (x + 1, id(thing) == NUMBER), X, Thing(), graphs=1)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_each_read_of_a_size_makes_a_number(dynamic):
+    def f(x, y):
+        n, shape = x.shape[0], x.shape
+        own = n is n, [n][0] is n, shape[0] is shape[0], int(n) is n, +n is n, (n or 1) is n
+        reads = n is x.shape[0], n is shape[0], n is y.shape[0], n is x.size(0), n is len(x)
+        return x + n, own, reads, x.numel() is x.numel(), x.nbytes is x.nbytes, n + 0 is n
+
+    backend = CountingBackend()
+    compiled = framejit.compile(f, backend=backend, dynamic=dynamic, fullgraph=True)
+    for size in (300, 3, 300, 700, 256, 257):
+        args = torch.ones(size), torch.ones(size)
+        compare_outcomes(Outcome(f, args, {}), Outcome(compiled, args, {}))
+    assert len(backend.graphs) == (3 if dynamic else 4)
+
+
+def test_numbers_that_vary_are_compared_by_what_they_are():
+    def f(x, n, scale):
+        return x * scale + n, n is n, scale is scale, -scale is scale, n - 1 is n, (n > 3) is True
+
+    compiled = framejit.compile(f, backend="eager", fullgraph=True)
+    for n, scale in ((3, 2.0), (400, 3.0), (500, 1.0), (5, 0.0)):
+        args = torch.ones(2), n, scale
+        compare_outcomes(Outcome(f, args, {}), Outcome(compiled, args, {}))

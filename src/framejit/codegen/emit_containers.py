@@ -282,10 +282,8 @@ def write_container(out: Emitter, target: ast.expr, container: Any, new: bool) -
             _fill_dict(out, target, container, container.moved)
         _fill_dict(out, target, container, changes)
         if new and container.default_factory is not None:
-            factory = ast.Constant("default_factory")
-            out.statement(
-                call(out.constant(setattr), target, factory, out.value(container.default_factory))
-            )
+            name, factory = ast.Constant("default_factory"), out.value(container.default_factory)
+            out.statement(call(out.constant(object.__setattr__), target, name, factory))
     elif isinstance(container, DequeValue):
         if not new and not container.version:  # iterators over it go on
             setter = out.constant(deque.__setitem__)

@@ -20,6 +20,7 @@ from torch.fx.graph import PythonCode
 from torch.fx.graph_module import GraphModule, _forward_from_src
 
 from framejit.forks import Lock
+from framejit.graph.bound_names import bind, spellable
 
 from ..report.printouts import graph_table
 
@@ -116,9 +117,12 @@ class LazyGraphModule(fx_lazy._LazyGraphModule):
     def _real_recompile(self) -> PythonCode:
         """Generate and compile the code now."""
         LazyGraphModule.real_recompiles += 1
-        made = GraphModule.recompile(self)
+        with spellable(self.__dict__["_graph"].nodes):
+            made = GraphModule.recompile(self)
         self.__dict__.pop("_called_nodes", None)
-        _remember_source(type(self).forward.__code__)  # type: ignore[attr-defined]
+        forward: Any = type(self).forward
+        bind(forward, self.__dict__["_graph"].nodes)
+        _remember_source(forward.__code__)
         return made
 
     def __deepcopy__(self, memo: Any) -> Any:
@@ -209,8 +213,10 @@ def _compile_for_calls(module: LazyGraphModule) -> None:
         graph = outer_graph(module)
         for node, call in calls.items():
             node.target = call.template.function
-        made = graph.python_code("self")
+        with spellable(graph.nodes):
+            made = graph.python_code("self")
         function = _forward_from_src(made.src, made.globals, {})
+        bind(function, graph.nodes)
         setattr(type(module), "forward", function)  # noqa: B010 (of a class of its own)
         module._lineno_map, module._prologue_start = made._lineno_map, made._prologue_start
         module.__dict__["_called_nodes"] = list(graph.nodes)

@@ -28,7 +28,7 @@ from framejit.guards.kinds import (
 from framejit.guards.shapes import Program, ShapePlan
 from framejit.guards.texts import State as TorchState
 from framejit.guards.texts import recall, shown_name, shown_place, state_difference, state_text
-from framejit.native import GlobalState
+from framejit.native import GlobalState, c_attribute
 from framejit.source import Fact, Source, let_go
 
 
@@ -483,7 +483,7 @@ _ACCESS: dict[str, Callable[[Any, Any], Any]] = {
     "index": _index,
     "type": lambda parent, key: type(parent),
     "type_attr": _type_attr,
-    "attr": getattr,
+    "attr": c_attribute,
     "call": lambda parent, key: key(parent),
     "key_at": lambda parent, key: list(parent)[key],
     "value_at": lambda parent, key: list(parent.values())[key],

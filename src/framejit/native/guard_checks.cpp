@@ -418,6 +418,26 @@ static Ref item_of(PyObject* dict, PyObject* key) {
   return Ref::borrow(value);
 }
 
+Ref c_attribute(PyObject* object, PyObject* name) {
+  PyTypeObject* type = Py_TYPE(object);
+  getattrofunc look_up = type->tp_getattro;
+  if (look_up != PyObject_GenericGetAttr && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && !PyModule_Check(object)) {
+    // The first function on the way that is written in C.
+    static PyObject* asked = PyUnicode_InternFromString("__getattribute__");
+    PyObject* order = type->tp_mro;
+    for (Py_ssize_t i = 0; asked && order && i < PyTuple_GET_SIZE(order); i++) {
+      PyObject* own = type_own_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i)));
+      PyObject* found = own ? PyDict_GetItemWithError(own, asked) : nullptr;
+      if (found == nullptr || !Py_IS_TYPE(found, &PyWrapperDescr_Type)) continue;
+      PyTypeObject* owner = reinterpret_cast<PyWrapperDescrObject*>(found)->d_common.d_type;
+      if (!PyObject_TypeCheck(object, owner)) continue;
+      look_up = owner->tp_getattro;
+      break;
+    }
+  }
+  return Ref::steal(look_up(object, name));
+}
+
 Ref load_full(const Access& access, PyObject* parent) {
   PyObject* value;
   if (load_pure(access, parent, &value)) return Ref::borrow(value);
@@ -430,7 +450,7 @@ Ref load_full(const Access& access, PyObject* parent) {
       return key.get() == Py_None ? Ref() : item_of(parent, key.get());  // nothing has a key that has died
     }
     case Accessor::Attr:
-      return nothing_on_error(PyObject_GetAttr(parent, access.key.get()));
+      return nothing_on_error(c_attribute(parent, access.key.get()).release());
     case Accessor::Call:
       return nothing_on_error(PyObject_CallOneArg(access.key.get(), parent));
     case Accessor::KeyAt:

@@ -60,6 +60,9 @@ bool load_pure(const Access& access, PyObject* parent, PyObject** value);
 // Where an instance holds the value of a slot, or of another field that holds an object; NULL if `name` is none.
 // *if_null: what an empty place means.
 PyObject** member_address(PyObject* name, PyObject* parent, PyObject** if_null);
+// An attribute as C code finds it: no method of the program's is called for it, `__getattribute__` and `__getattr__`
+// included. Only modules are asked, whose classes import on demand. NULL with an exception if there is none.
+Ref c_attribute(PyObject* object, PyObject* name);
 // The same as `load_pure` as a new reference, with Python code where necessary; NULL (no exception) if there is none.
 Ref load_full(const Access& access, PyObject* parent);
 

@@ -55,7 +55,14 @@ static PyObject* exchange_handler(PyObject*, PyObject* args) {
   return replaced;
 }
 
+static PyObject* python_c_attribute(PyObject*, PyObject* args) {
+  PyObject *object, *name;
+  return PyArg_ParseTuple(args, "OU:c_attribute", &object, &name) ? c_attribute(object, name).release() : nullptr;
+}
+
 static PyMethodDef functions[] = {
+    {"c_attribute", python_c_attribute, METH_VARARGS,
+     "c_attribute(object, name): an attribute as C code finds it, past the program's own __getattribute__."},
     {"evaluate", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(evaluate)), METH_FASTCALL,
      "evaluate(code, globals): runs a program as the first thing on the stack, as far as sys.getrecursionlimit goes."},
     {"exchange_handler", exchange_handler, METH_VARARGS,

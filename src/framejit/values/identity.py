@@ -19,7 +19,6 @@ from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import NULL, Value
 from framejit.values.core.constants import BY_IDENTITY, ConstantValue
 from framejit.values.core.space import Space
-from framejit.values.core.symbolic import plain
 from framejit.values.torch.tensors import TensorValue
 
 #: CPython has one object for each of these ints.
@@ -108,6 +107,13 @@ def _same_number(space: Space, left: Value, right: Value) -> bool:
         return False
     if not space.truth(space.now(space.compare("==", left, right))):
         return False  # they go on varying
-    if not is_shared(plain(left).as_python()):
+    kind, bounds = left.python_type(), ((">=", _SMALL.start), ("<", _SMALL.stop))
+    if kind is bool or (kind is int and all(_holds(space, op, left, at) for op, at in bounds)):
+        return True
+    if any(getattr(number, "shared", True) for number in (left, right)):
         raise GraphBreak("FJ0159", "whether two equal numbers are one object is not known")
-    return True
+    return False
+
+
+def _holds(space: Space, op: str, number: Value, limit: int) -> bool:
+    return space.truth(space.now(space.compare(op, number, ConstantValue(limit))))

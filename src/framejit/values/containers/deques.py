@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from framejit.exc import GraphBreak
+from framejit.native import c_attribute
 from framejit.source import Source
 from framejit.values.containers.iterators import DequeIterator
 from framejit.values.containers.sequences import ListValue, SequenceValue, load_elements
@@ -150,7 +151,8 @@ class DequeValue(ListValue):
 @contents(deque)
 def existing_deque(space: Space, source: Source, obj: Any, cls: type) -> DequeValue:
     """Its ``maxlen`` is guarded."""
-    space.guard(source.child("attr", "maxlen"), "EQUALS_MATCH", obj.maxlen)
-    value = DequeValue(None, obj.maxlen, source, obj)
+    maxlen = c_attribute(obj, "maxlen")
+    space.guard(source.child("attr", "maxlen"), "EQUALS_MATCH", maxlen)
+    value = DequeValue(None, maxlen, source, obj)
     value.space = space
     return value

@@ -10,6 +10,7 @@ import types
 from collections import OrderedDict, defaultdict
 from typing import Any
 
+from framejit.native import c_attribute
 from framejit.source import Source
 from framejit.values.containers.dict_contents import DictContent, size_of
 from framejit.values.containers.iterators import DictIterator
@@ -106,8 +107,9 @@ class DictValue(DictContent):
         """The defaultdict's ``default_factory``."""
         if self.default_factory is None:
             if self.source is not None and isinstance(self.obj, defaultdict):
+                factory = c_attribute(self.obj, "default_factory")
                 self.default_factory = space.load(
-                    self.source.child("attr", "default_factory"), self.obj.default_factory
+                    self.source.child("attr", "default_factory"), factory
                 )
             else:
                 self.default_factory = space.constant(None)

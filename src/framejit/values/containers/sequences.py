@@ -20,6 +20,7 @@ from framejit.values.containers.slices import SliceValue, compare_items, to_slic
 from framejit.values.core import complaints
 from framejit.values.core.amounts import check_count
 from framejit.values.core.base import Value, element_as_python, type_name
+from framejit.values.core.constants import new_number
 from framejit.values.core.keys import key_of
 from framejit.values.core.methods import (
     ContainerValue,
@@ -496,3 +497,8 @@ def _constant_tuple(space: Space, obj: tuple[Any, ...]) -> Value:
 @makes(list)
 def _constant_list(space: Space, obj: list[Any]) -> Value:
     return ListValue([space.constant(item) for item in obj])
+
+
+def shape_value(space: Space, shape: Any) -> Value:
+    """``tensor.shape``, made anew with its sizes."""
+    return TupleValue([new_number(space, size) for size in shape], None, torch.Size)

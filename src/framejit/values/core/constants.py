@@ -336,6 +336,12 @@ def constant_value(space: Space, obj: Any) -> Value:
     return space.load(space.const_source(obj, f"const {kind.__name__}"), obj)
 
 
+def new_number(space: Space, number: Any) -> Value:
+    """The value of a size: each read of one makes an int of its own, but for the small ones."""
+    # Adding makes one, too: the metadata of a tensor has the same for all reads.
+    return constant_value(space, number + 0 if type(number) is int else number)
+
+
 def decimal_context() -> tuple[Any, ...]:
     """What the results of decimal arithmetic depend on."""
     now = decimal.getcontext()

@@ -36,14 +36,16 @@ _HINT = (
 
 class SymbolicValue(Value):
     """An int, float or bool that is not known while capturing. ``sym`` is PyTorch's symbolic
-    number; ``exact`` the computation in the program's own order, where that counts (floats)."""
+    number; ``exact`` the computation in the program's own order, where that counts (floats);
+    ``shared``: another value may be the very same object."""
 
-    __slots__ = ("exact", "sym")
+    __slots__ = ("exact", "shared", "sym")
     is_symbolic = True
 
     def __init__(self, sym: Any, exact: Tree | None = None) -> None:
         self.sym = sym
         self.exact = exact
+        self.shared = False
         self.source = None
 
     def python_type(self) -> type:
@@ -165,7 +167,10 @@ def wrap_number(space: Space, source: Source, obj: int | float) -> Value | None:
         return None
     _check_whose_symbols(space)
     space.guard(source, "TYPE_MATCH", type(obj))
-    return symbolic_value(space, space.builder.symbols.number(source, obj))
+    value = symbolic_value(space, space.builder.symbols.number(source, obj))
+    if isinstance(value, SymbolicValue):
+        value.shared = source.accessor != "call"  # what a call returns is new
+    return value
 
 
 def number_varies(space: Space, source: Source, obj: int | float) -> bool:
@@ -316,6 +321,10 @@ _EXACT: dict[Any, str] = {
     math.exp: "exp", math.log: "log", math.log10: "log10",
     **{symbolic: function.__name__ for function, symbolic in _FUNCTIONS.items()},
 }  # fmt: skip
+#: Functions that return an int as it is.
+_ROUNDING = (math.floor, math.ceil, math.trunc, torch.sym_int)
+#: Functions that may return an operand.
+_CHOOSING = (abs, min, max, torch.sym_max, torch.sym_min)
 #: Powers that are written as products.
 _MOST_FACTORS = 8
 _COMPARISONS = ("lt", "le", "eq", "ne", "gt", "ge")
@@ -365,6 +374,8 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
     if function is round and isinstance(numbers[0], (int, torch.SymInt)):
         whole = len(numbers) == 1 or (type(numbers[1]) is int and numbers[1] >= 0)
         return operands[0] if whole else None
+    if function in _ROUNDING and type(numbers[0]) is torch.SymInt:
+        return operands[0]
     if function in _ONLY_DERIVED:
         return _only_derived(space, function, operands)
     if floats and function in (operator.floordiv, operator.mod):
@@ -385,6 +396,9 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
         return None  # no symbolic form
     finally:
         space.builder.symbols.poll()
+    for operand, number in zip(operands, numbers, strict=True):
+        if result is number:
+            return operand
     exact = None
     if type(result) is torch.SymInt and result.node.has_hint():
         if abs(result.node.hint) >= _MACHINE_LIMIT:
@@ -403,7 +417,10 @@ def compute(space: Space, function: Any, operands: list[Value]) -> Value | None:
                 return _derived(space, name, operands)
     elif floats:
         return _derived(space, _EXACT[function], operands) if function in _EXACT else None
-    return symbolic_value(space, result, exact)
+    value = symbolic_value(space, result, exact)
+    if isinstance(value, SymbolicValue):
+        value.shared = function in _CHOOSING
+    return value
 
 
 def _expanded(number: torch.SymInt) -> torch.SymInt:

@@ -14,6 +14,7 @@ import torch
 
 from framejit.exc import GraphBreak
 from framejit.graph.opaque import is_computed
+from framejit.native import c_attribute
 from framejit.source import Source
 from framejit.values.core import complaints
 from framejit.values.core.base import (
@@ -167,7 +168,7 @@ def _c_data(space: Space, value: Value, name: str, owner: type) -> Result:
     if issubclass(type(obj), torch.Tensor) and not is_heap_class(owner):  # no slot
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")
     try:
-        content = getattr(obj, name)
+        content = c_attribute(obj, name)
     except AttributeError as error:
         space.guard(value.source.child("attr", name), "ABSENT")
         return space.raise_real(error)
@@ -175,7 +176,7 @@ def _c_data(space: Space, value: Value, name: str, owner: type) -> Result:
         kind = type(error).__name__
         raise GraphBreak("FJ0151", f"attribute {name!r} raises {kind}") from error
     child = value.source.child("attr", name)
-    if is_alias(type(content)) and getattr(obj, name) is not content:  # each read makes one
+    if is_alias(type(content)) and c_attribute(obj, name) is not content:  # each read makes one
         return wrap_opaque(space, child, content)
     return space.load(child, content)
 

@@ -15,6 +15,7 @@ import types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framejit.exc import GraphBreak
+from framejit.native import c_attribute
 from framejit.source import Source
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import polyfills
@@ -96,7 +97,7 @@ class ExceptionValue(ObjectValue):
             found = space.class_attribute(self.cls, name)
             kept = found is not None and type(found.raw) in C_DATA and name != "__dict__"
             if kept and issubclass(self.base, found.owner) and found.owner is not object:  # type: ignore[union-attr]
-                value = self._part(space, space.run_real(getattr, self.model, name))
+                value = self._part(space, space.run_real(c_attribute, self.model, name))
                 self.attributes[name] = value
                 self.read = self.read | {name}
                 return value
@@ -192,8 +193,11 @@ class ExceptionValue(ObjectValue):
         return True
 
     def args(self, space: Space) -> list[Value]:
-        """``exception.args``."""
-        return space.items(space.now(self.getattr(space, "args")))
+        """``exception.args``, as C code reads them."""
+        found = space.class_attribute(self.cls, "args")
+        if found is None or found.owner is not BaseException:
+            raise GraphBreak("FJ0160", f"the text of a {self.describe()} with args of its own")
+        return space.items(space.now(self.plain_getattr(space, "args")))
 
     def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
         if name == "__init__":

@@ -7,9 +7,13 @@ torch does, which `tensors` knows. Next: tensors.
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import Any, ClassVar
 
+import torch
+
 from framejit.exc import GraphBreak
+from framejit.graph.bound_names import own_method
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Declared, Value
 from framejit.values.core.constants import ConstantValue
@@ -80,3 +84,9 @@ def is_patched(raw: Any) -> bool:
         return False
     module = raw.__module__ or ""
     return module != "torch" and not module.startswith("torch.")
+
+
+def replaced_method(name: str) -> Callable[..., Any] | None:
+    """torch's method of this name, if the program has put another one in its place: calls by name
+    would find that."""
+    return own_method(name) if is_patched(vars(torch.Tensor).get(name)) else None

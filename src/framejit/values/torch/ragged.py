@@ -15,7 +15,7 @@ from framejit.exc import GraphBreak
 from framejit.graph.ragged import is_ragged_class, is_ragged_size
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Args, Declared, Kwargs, Value
-from framejit.values.core.constants import ConstantValue, constant_value
+from framejit.values.core.constants import ConstantValue, new_number
 from framejit.values.core.registry import COMPARE, Result
 from framejit.values.core.space import Space
 
@@ -80,7 +80,7 @@ def sizes_of(space: Space, tensor: Any) -> TupleValue:
 def size_of(space: Space, tensor: Any, dim: int) -> Value:
     """What ``tensor.size(dim)`` is."""
     size = tensor.metadata().shape[dim]
-    return RaggedSize(tensor, dim, size) if is_ragged_size(size) else constant_value(space, size)
+    return RaggedSize(tensor, dim, size) if is_ragged_size(size) else new_number(space, size)
 
 
 def check_offsets(space: Space, parts: dict[str, Any]) -> None:

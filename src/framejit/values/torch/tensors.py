@@ -22,10 +22,10 @@ from framejit.exc import GraphBreak
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.graph.metadata import Example
 from framejit.source import Source
-from framejit.values.containers.sequences import ListValue, TupleValue
+from framejit.values.containers.sequences import ListValue, TupleValue, shape_value
 from framejit.values.containers.slices import SliceValue
 from framejit.values.core.base import Args, Kwargs, Value, is_user_class
-from framejit.values.core.constants import ConstantValue, constant_value, wrap_opaque
+from framejit.values.core.constants import ConstantValue, new_number, wrap_opaque
 from framejit.values.core.keys import key_of_object
 from framejit.values.core.namespaces import own_attribute, store_own
 from framejit.values.core.registry import BINARY_METHODS, Result, wraps
@@ -33,7 +33,7 @@ from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_sizes
 from framejit.values.objects.functions import BoundBuiltin
 from framejit.values.objects.instances import named_tuple
-from framejit.values.torch.overridable import Overridable, is_patched
+from framejit.values.torch.overridable import Overridable, is_patched, replaced_method
 
 #: Methods and attributes whose result follows from the metadata alone.
 _METADATA_ATTRIBUTES = frozenset([
@@ -155,7 +155,7 @@ class TensorValue(Overridable):
             if override is not None:
                 return override
         if name == "shape":
-            return _shape(space, self.metadata().shape)
+            return shape_value(space, self.metadata().shape)
         if name == "requires_grad":
             return ConstantValue(bool(self.metadata().requires_grad))
         if name in _METADATA_ATTRIBUTES:
@@ -165,7 +165,7 @@ class TensorValue(Overridable):
                 return ConstantValue(len(self.metadata().shape))
             fake = self.fake(space)  # which knows no `nbytes` of sizes that vary
             found = fake.numel() * fake.itemsize if name == "nbytes" else getattr(fake, name)
-            return constant_value(space, found)
+            return new_number(space, found)
         if name in _VIEW_ATTRIBUTES:
             return graph_call(space, getattr, [self, ConstantValue(name)], {})
         if name == "is_leaf":
@@ -306,10 +306,10 @@ class TensorValue(Overridable):
     def _metadata_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
         if name == "size":
             if not args and not kwargs:
-                return _shape(space, self.metadata().shape)
+                return shape_value(space, self.metadata().shape)
             index = (args or list(kwargs.values()))[0].realize().as_python()
             try:
-                return constant_value(space, self.metadata().shape[index])
+                return new_number(space, self.metadata().shape[index])
             except (IndexError, TypeError):
                 raise GraphBreak("FJ0111", "Tensor.size() with a dimension out of range")
         if name in _UNGUARDED_METHODS and self.obj is not None and self.source is not None:
@@ -323,7 +323,7 @@ class TensorValue(Overridable):
         if name == "stride" and self.obj is None and self.example is not None:
             self.example.meta.check_stride(*real, **named)
         try:
-            return constant_value(space, getattr(self.fake(space), name)(*real, **named))
+            return new_number(space, getattr(self.fake(space), name)(*real, **named))
         except (RuntimeError, TypeError, IndexError) as error:
             raise GraphBreak("FJ0111", f"Tensor.{name}(): {error}")
 
@@ -349,7 +349,7 @@ class TensorValue(Overridable):
         shape = self.metadata().shape
         if len(shape) == 0:
             return space.raise_error(TypeError, "len() of a 0-d tensor")
-        return constant_value(space, shape[0])
+        return new_number(space, shape[0])
 
     def plain_items(self, space: Space) -> list[Value]:
         if len(self.metadata().shape) == 0:
@@ -412,10 +412,6 @@ def _is_wanted(args: Args, kwargs: Kwargs) -> bool | None:
     wanted = given[0].realize() if given else ConstantValue(True)
     known = wanted.as_python() if wanted.is_constant else None
     return known if type(known) is bool else None
-
-
-def _shape(space: Space, shape: Any) -> Value:
-    return TupleValue([constant_value(space, size) for size in shape], None, torch.Size)
 
 
 def _is_leaf(tensor: torch.Tensor) -> bool:
@@ -504,7 +500,7 @@ def from_fx(space: Space, node: Any, example: Any, operands: Iterable[Value] = (
             if isinstance(part, (Example, tuple, list)):
                 items.append(from_fx(space, *space.builder.unpack(node, example, i), operands))
             else:
-                items.append(constant_value(space, part))
+                items.append(new_number(space, part))
         if type(example) is list:
             return ListValue(items)
         if type(example) is not tuple and hasattr(example, "_fields"):
@@ -517,7 +513,7 @@ def from_fx(space: Space, node: Any, example: Any, operands: Iterable[Value] = (
         for symbol in example.node.expr.free_symbols:
             number = space.builder.record(torch.sym_ite, (node, 1, 0), torch.sym_ite(example, 1, 0))
             space.builder.symbol_nodes.made.setdefault(str(symbol), number)
-    return constant_value(space, example)
+    return new_number(space, example)
 
 
 def _has_read(items: list[Value]) -> bool:
@@ -562,6 +558,8 @@ def graph_call(space: Space, target: Any, args: Args, kwargs: Kwargs) -> Value:
 
 def graph_call_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Value:
     """Add a ``call_method`` node; ``args[0]`` is the receiver."""
+    if (own := replaced_method(name)) is not None:
+        return graph_call(space, own, args, kwargs)
     fx_args, fx_kwargs = _operands(space, name, args, kwargs)
     leaf = fx_kwargs.pop("requires_grad", False)
     node, example = space.builder.call_method(name, fx_args, fx_kwargs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -78,6 +79,8 @@ _known: dict[int, Any] = {}
 
 def is_graph_function(function: Any) -> bool:
     """Does a call of this callable become a graph node?"""
+    if type(function) is types.FunctionType and function.__module__ in _GRAPH_MODULES:
+        return _is_in_place(function)  # which may change
     if id(function) in _known:
         return True
     found = _is_graph_function(function)
@@ -110,8 +113,15 @@ def _is_graph_function(function: Any) -> bool:
     if isinstance(function, types.FunctionType):
         if function.__module__ == _TENSOR_METHODS_MODULE:
             return getattr(torch.Tensor, function.__name__, None) is function
-        return function.__module__ in _GRAPH_MODULES and not function.__name__.startswith("_verify")
     return False
+
+
+def _is_in_place(function: types.FunctionType) -> bool:
+    """Is it what its module has under its name? Others are traced through: where modes are active,
+    as when AOTAutograd traces a graph, they go by their names and find what is there instead."""
+    name = function.__name__
+    known = getattr(sys.modules.get(function.__module__), name, None)
+    return known is function and not name.startswith("_verify")
 
 
 def call_in_graph(space: Space, function: Any, args: Args, kwargs: Kwargs, value: Any) -> Result:
