@@ -3,14 +3,16 @@
 Per model and compiler, in processes of their own and in turn: the seconds of a capture (a backend
 that does nothing) and of a first call with Inductor from empty caches, at several depths; per
 further layer that is the slope between the smallest depth and the largest, in CPU seconds of the
-process and its children. Steady state is the graph that framejit gives to Inductor by itself (with
-regions where these pay) against its flat graph, in one process and in turn: the ratio is above 1
-where the former is slower.
+process and its children, and in MiB that a capture leaves in use. Steady state is the graph that
+framejit gives to Inductor by itself (with regions where these pay) against its flat graph, in one
+process and in turn: the ratio is above 1 where the former is slower.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import gc
 import json
 import os
 import resource
@@ -193,14 +195,39 @@ def steady(name: str, layers: int, train: bool) -> float:
     return statistics.median(ratios)
 
 
-def slopes(name: str, depths: list[int], runs: int, backend: Any, train: bool) -> dict[str, Any]:
-    """Per compiler: the medians at each depth, the first layer's seconds, a further layer's."""
+def resident() -> float:
+    """MiB of this process that are in memory."""
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def memory(name: str, layers: int, compiler: str) -> float:
+    """MiB that a capture without gradients leaves in use."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    cases.compile_with(compiler, lambda x: x + 1, nothing)(torch.ones(2))
+    model, args = MODELS[name](layers)
+    model.eval()
+    with torch.no_grad():
+        model(*args)
+        compiled = cases.compile_with(compiler, model, nothing)
+        gc.collect()
+        before = resident()
+        compiled(*args)
+        gc.collect()
+        return resident() - before
+
+
+def slopes(depths: list[int], runs: int, measure: Callable[[int, str], float]) -> dict[str, Any]:
+    """Per compiler: the medians at each depth of what ``measure(layers, compiler)`` finds, and what
+    a further layer adds."""
     found: dict[str, Any] = {}
     for compiler in cases.COMPILERS:
         medians = []
         for layers in depths:
             results = [
-                cases.in_fork(lambda n=layers, c=compiler: first_call(name, n, c, backend, train))  # type: ignore[misc]
+                cases.in_fork(lambda n=layers, c=compiler: measure(n, c))  # type: ignore[misc]
                 for _ in range(runs)
             ]
             bad = [one for one in results if isinstance(one, dict)]
@@ -213,14 +240,15 @@ def slopes(name: str, depths: list[int], runs: int, backend: Any, train: bool) -
     return found
 
 
-def add_rows(table: Table, name: str, what: str, found: dict[str, Any], budget: float) -> None:
+def add_rows(table: Table, name: str, what: str, found: dict[str, Any], budget: float = 0) -> None:
     ours, peers = [found[compiler]["further"] for compiler in cases.COMPILERS]
     shown = [
         " ".join(f"{m:.2f}" if isinstance(m, float) else "error" for m in one["medians"])
         for one in found.values()
     ]
     ratio = f"1/{peers / ours:.1f}" if ours > 0 else "0"
-    table.add_row(name, what, *shown, f"{ours:.4f}", f"{peers:.4f}", ratio, f"1/{1 / budget:.0f}")
+    limit = f"1/{1 / budget:.0f}" if budget else ""
+    table.add_row(name, what, *shown, f"{ours:.4f}", f"{peers:.4f}", ratio, limit)
 
 
 def main() -> None:
@@ -234,7 +262,7 @@ def main() -> None:
     options = parser.parse_args()
     cases.prefetch()
     console = Console(width=140)
-    table = Table(title=f"a further layer, CPU seconds (medians of {options.runs})")
+    table = Table(title=f"a further layer: CPU seconds, or MiB (medians of {options.runs})")
     for column in ("model", "what", "framejit by depth", "torch.compile", "further layer",
                    "torch.compile", "ratio", "budget"):  # fmt: skip
         table.add_column(column, justify="left" if column in ("model", "what") else "right")
@@ -242,13 +270,23 @@ def main() -> None:
     for name in options.models:
         figures[name] = {}
         if "capture" in options.what:
-            found = slopes(name, options.depths, options.runs, nothing, False)
+            found = slopes(
+                options.depths, options.runs,
+                functools.partial(first_call, name, backend=nothing, train=False),
+            )  # fmt: skip
             figures[name]["capture"] = found
             add_rows(table, name, f"capture {options.depths}", found, CAPTURE)
+        if "memory" in options.what:
+            found = slopes(options.depths, 1, functools.partial(memory, name))
+            figures[name]["memory"] = found
+            add_rows(table, name, f"MiB {options.depths}", found)
         for train in (False, True):
             what = "training" if train else "inference"
             if what in options.what:
-                found = slopes(name, options.inductor_depths, 1, "inductor", train)
+                found = slopes(
+                    options.inductor_depths, 1,
+                    functools.partial(first_call, name, backend="inductor", train=train),
+                )  # fmt: skip
                 figures[name][what] = found
                 add_rows(table, name, f"{what} {options.inductor_depths}", found, FIRST_CALL)
         if "package" in options.what:
