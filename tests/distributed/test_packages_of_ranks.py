@@ -163,6 +163,8 @@ def test_distributed_tensors_and_other_placements(ranks, others, tmp_path):
 
 def _train(rank, way, folder):
     """Losses, gradients and parameters are those of plain Python; what was captured."""
+    # Hooks go by numbers, which a process counts from its start; other tests have run in this one.
+    torch.utils.hooks.RemovableHandle.next_id = 0
     expected = engines.train(way, lambda module: module)
     with events.recording(events.CaptureStart) as captured:
         with framejit.packaged(_path(folder, f"{way}-{rank}")):

@@ -10,6 +10,7 @@ from wrapping import Pair, Scaled, pair, tensors, x
 
 import framejit
 from checking import CountingAround
+from framejit.report import events
 
 
 class Quantised(torch.Tensor):
@@ -323,11 +324,16 @@ def test_sizes_that_vary_are_symbols(program, graphs, backend):
     assert len(counting.graphs) == graphs
 
 
-def test_a_package_refuses_what_graphs_hold(tmp_path):
+def test_a_package_has_what_graphs_hold(tmp_path):
+    given = x(), x()
     compiled = framejit.compile(operations, backend="eager")
-    compiled(x(), x())
-    with pytest.raises(framejit.exc.PackageError):
-        compiled.save_package(tmp_path / "made")
+    compiled(*given)
+    compiled.save_package(tmp_path / "made")
+    framejit.reset()
+    loaded = framejit.compile(operations, backend="eager").load_package(tmp_path / "made")
+    with events.recording(events.CaptureStart) as captures:
+        assert described(loaded(*given)) == described(operations(*given))
+    assert not captures
 
 
 def test_scaled_as_a_weight():
