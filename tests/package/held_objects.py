@@ -64,8 +64,8 @@ class Bits(enum.Flag):
 
 
 class Functions(enum.Enum):
-    PLUS = functools.partial(lambda x: x + 1)
-    MINUS = functools.partial(lambda x: x - 1)
+    PLUS = enum.member(functools.partial(lambda x: x + 1))
+    MINUS = enum.member(functools.partial(lambda x: x - 1))
 
 
 Point = collections.namedtuple("Point", "x y")
