@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
+from torch.fx.graph import PythonCode
+from torch.fx.graph_module import _forward_from_src
 from torch.fx.node import _get_qualified_name
 from torch.overrides import handle_torch_function
 
@@ -92,6 +94,13 @@ def spellable(nodes: Iterable[torch.fx.Node]) -> Iterator[None]:
     finally:
         for node, overload in called.items():
             node.target = overload
+
+
+def written(graph: torch.fx.Graph) -> tuple[Any, PythonCode]:
+    """A graph as a function of a module and its inputs, and the code of that."""
+    with spellable(graph.nodes):
+        made = graph.python_code("self")
+    return _forward_from_src(made.src, made.globals, {}), made
 
 
 @functools.cache

@@ -17,10 +17,10 @@ from typing import Any
 import torch
 import torch.fx._lazy_graph_module as fx_lazy
 from torch.fx.graph import PythonCode
-from torch.fx.graph_module import GraphModule, _forward_from_src
+from torch.fx.graph_module import GraphModule
 
 from framejit.forks import Lock
-from framejit.graph.bound_names import bind, spellable
+from framejit.graph.bound_names import bind, spellable, written
 
 from ..report.printouts import graph_table
 
@@ -213,9 +213,7 @@ def _compile_for_calls(module: LazyGraphModule) -> None:
         graph = outer_graph(module)
         for node, call in calls.items():
             node.target = call.template.function
-        with spellable(graph.nodes):
-            made = graph.python_code("self")
-        function = _forward_from_src(made.src, made.globals, {})
+        function, made = written(graph)
         bind(function, graph.nodes)
         setattr(type(module), "forward", function)  # noqa: B010 (of a class of its own)
         module._lineno_map, module._prologue_start = made._lineno_map, made._prologue_start

@@ -6,12 +6,10 @@ call of a function with the code of that graph, which does the same and can be t
 
 from __future__ import annotations
 
-import types
-
 import torch
-from torch.fx.graph_module import _forward_from_src
 
 from framejit.exc import GraphBreak
+from framejit.graph.bound_names import written
 from framejit.values.core.base import Args, Kwargs, Raised
 from framejit.values.core.registry import NAMED_LOOKASIDES, Result
 from framejit.values.core.space import Space
@@ -30,8 +28,10 @@ def _interpreted(space: Space, args: Args, kwargs: Kwargs) -> Result:
         space.guard(held, "ID_MATCH", attributes[name])
         if name == "graph":
             space.guard(held.child("call", _length), "EQUALS_MATCH", _length(graph))
+    # The code that the module has may be that of the graph before torch has changed it.
+    function, _ = written(graph)
     try:
-        return space.now(space.call(space.constant(_function(graph)), list(args), dict(kwargs)))
+        return space.now(space.call(space.constant(function), list(args), dict(kwargs)))
     except Raised as raised:  # to errors, the interpreter adds where it has come to
         raise GraphBreak("FJ0131", "a part of an exported program raises") from raised
 
@@ -44,13 +44,6 @@ def _fits(graph: torch.fx.Graph, count: int, kwargs: Kwargs) -> bool:
     """Is there one argument for each input? Others are an error, which is the interpreter's."""
     names = [node.target for node in graph.find_nodes(op="placeholder")]
     return len(names) == count + len(kwargs) and set(names[count:]) == set(kwargs)
-
-
-def _function(graph: torch.fx.Graph) -> types.FunctionType:
-    """The graph as a function of the module and its inputs. (The code that the module has may be
-    that of the graph before torch has changed it.)"""
-    made = graph.python_code("self")
-    return _forward_from_src(made.src, made.globals, {})  # type: ignore[return-value]
 
 
 # The module is slow to import.
