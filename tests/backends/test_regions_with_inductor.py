@@ -66,6 +66,7 @@ def codes_of(function):
 def test_a_region_is_compiled_once(train):
     model, counted, x = Stack(), Regions("inductor"), torch.randn(2, 3, 8)
     with (
+        fresh_cache(),
         config.patch(raise_internal_errors=True),
         events.recording(events.RegionsRefused) as refused,
     ):
@@ -75,6 +76,9 @@ def test_a_region_is_compiled_once(train):
     for code in codes[: 2 if train else 1]:
         (name,) = re.findall(r"^def (\w+)\(args\)", code, re.M)
         assert code.count(f"= {name}({name}_args)") == 4
+        region = code[code.index(f"def {name}(args)") : code.index("class Runner")]
+        assert "'input')" not in region  # the graph has asserted the sizes of its inputs
+        assert code.count("'input')") > 4
     for _ in range(3):
         x = torch.randn(2, 3, 8)
         expected = step(twin := copy.deepcopy(model), twin, x, train)

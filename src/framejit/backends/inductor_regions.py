@@ -21,6 +21,7 @@ def settings_for_regions(settings: Mapping[str, Any]) -> dict[str, Any]:
     from torch._inductor import config  # slow optional dependency
 
     _donate_to_no_subgraph()
+    _assert_sizes_once()
     chosen = settings.get("custom_partitioner_fn", config.custom_partitioner_fn)
     return {**settings, "custom_partitioner_fn": _partitioner(chosen)}
 
@@ -63,3 +64,20 @@ def _donate_to_no_subgraph() -> None:
 
     nothing = property(lambda lowering: None, lambda lowering, positions: None)
     setattr(SubgraphLowering, "bw_donated_idxs", nothing)  # noqa: B010 (an attribute of objects)
+
+
+@functools.cache
+def _assert_sizes_once() -> None:
+    """Inductor asserts sizes and strides of a graph's inputs, and those of the inputs of each
+    subgraph again whenever it is called: 5 to 15 % of the time of a small layer. A subgraph gets
+    inputs of the graph, asserted before the call, and what the graph itself has made."""
+    from torch._inductor.codegen.wrapper import SubgraphPythonWrapperCodegen as Subgraph
+    from torch._inductor.utils import is_codegen_graph_partition_subgraph as is_part
+
+    assert_sizes = Subgraph.codegen_input_size_asserts
+
+    def assert_sizes_of_parts(wrapper: Any) -> None:
+        if is_part(wrapper):  # a part of the graph for CUDA graphs: asserted there alone
+            assert_sizes(wrapper)
+
+    setattr(Subgraph, "codegen_input_size_asserts", assert_sizes_of_parts)  # noqa: B010
