@@ -553,6 +553,25 @@ def test_few_or_small_layers_stay_flat(count, width, calls):
     assert regions.calls == [calls]
 
 
+@pytest.mark.parametrize("kind, calls", [(nn.Conv2d, {}), (nn.Conv1d, {"region_Convolving": 20})])
+def test_layers_with_convolutions_over_an_area_stay_flat(kind, calls):
+    """Inductor lays out all that is between them in its own way, but not across regions."""
+
+    class Convolving(Block):
+        def __init__(self, width=8):
+            super().__init__(width)
+            self.mix = kind(3, 3, 1)
+
+        def forward(self, x):
+            return super().forward(self.mix(x))
+
+    regions = Regions()
+    model = Stack(20, Convolving)
+    x = torch.randn(2, 3, *[4][: kind is nn.Conv2d], 8)
+    torch.testing.assert_close(framejit.compile(model, backend=regions)(x), model(x))
+    assert regions.calls == [calls]
+
+
 @pytest.mark.parametrize("train", [False, True])
 @pytest.mark.parametrize("count", [6, 45])
 def test_a_step_on_a_gpu_needs_larger_layers_or_more(count, train, monkeypatch):
