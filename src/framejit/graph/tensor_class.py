@@ -1,4 +1,5 @@
-"""What the classes of tensors had when framejit was imported.
+"""What the classes of tensors, and others that torch's own code works with, had when framejit was
+imported.
 
 In: nothing. Out: torch's own methods and attributes, told apart from those that a program puts in
 their place. Operators, indexing and attributes in C (``shape``) are watched: what a capture and
@@ -9,7 +10,9 @@ called. Next room: values.
 
 from __future__ import annotations
 
+import contextlib
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -30,14 +33,23 @@ _MISSING = (
     "__instancecheck__", "__length_hint__", "__next__", "__rdivmod__", "__round__", "__set__",
     "__set_name__", "__trunc__",
 )  # fmt: skip
+#: What captures and AOTAutograd do their own work with: graphs are modules, and look for their
+#: members; gradients are switched off for what is found out.
+_WORKED_WITH: dict[type, tuple[str, ...]] = {
+    torch.nn.Module: ("__getattr__", "__setattr__", "__delattr__"),
+    torch.no_grad: ("__new__", "__init__", "__enter__", "__exit__"),
+}
+
+
+def is_written_in_torch(function: types.FunctionType) -> bool:
+    """Is it torch's code? `functools.wraps` gives a program's function the name and the module of
+    the one that it replaces, but not its globals."""
+    return str(function.__globals__.get("__name__")).partition(".")[0] == "torch"
 
 
 def _is_foreign(raw: Any) -> bool:
     """Python code from outside torch."""
-    if type(raw) is not types.FunctionType:
-        return False
-    module = raw.__module__ or ""
-    return module != "torch" and not module.startswith("torch.")
+    return type(raw) is types.FunctionType and not is_written_in_torch(raw)
 
 
 def _own_attributes(cls: type) -> dict[str, tuple[Any, ...]]:
@@ -59,6 +71,9 @@ def _watch() -> None:
         watched = {name: found for name, found in own.items() if _is_watched(name, *found)}
         missing = [name for name in _MISSING if name not in own]
         watch_attributes(cls, {**watched, **dict.fromkeys(missing, ())})
+    for used, names in _WORKED_WITH.items():
+        own = _own_attributes(used)
+        watch_attributes(used, {name: own.get(name, ()) for name in names})
 
 
 def _is_watched(name: str, raw: Any) -> bool:
@@ -68,6 +83,13 @@ def _is_watched(name: str, raw: Any) -> bool:
 
 
 _watch()
+
+
+#: The methods that are guarded where they are called.
+_METHODS = {
+    name: raw for name, (raw,) in _TENSOR.items()
+    if not _is_watched(name, raw) and name not in _ONLY_SEEN
+}  # fmt: skip
 
 
 def is_replaced(name: str, owner: type, raw: Any) -> bool:
@@ -81,3 +103,21 @@ def is_method_replaced(name: str) -> bool:
     """Finds a call by name another method of tensors than torch's own?"""
     own = vars(torch.Tensor)
     return name in own and is_replaced(name, torch.Tensor, own[name])
+
+
+@contextlib.contextmanager
+def own_methods() -> Iterator[None]:
+    """A block in which tensors have torch's own methods: what an operation is made of, and what a
+    backend makes of it, calls them by their names. Other threads see them meanwhile as well."""
+    present = vars(torch.Tensor).items()
+    replaced = [
+        (name, raw) for name, raw in present
+        if name in _METHODS and raw is not _METHODS[name]
+    ]  # fmt: skip
+    for name, _ in replaced:
+        setattr(torch.Tensor, name, _METHODS[name])
+    try:
+        yield
+    finally:
+        for name, raw in replaced:
+            setattr(torch.Tensor, name, raw)
