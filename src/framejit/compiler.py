@@ -47,9 +47,9 @@ from framejit.exc import (
     RanksDisagree,
     Unsupported,
 )
-from framejit.graph import instalments, slow_imports
+from framejit.graph import global_state, instalments, slow_imports
 from framejit.graph.errors import Late, WrongResult
-from framejit.graph.global_state import builtins_are_replaced, runs_foreign_code, under_hooks
+from framejit.graph.global_state import under_hooks
 from framejit.graph.lazy import operation_count
 from framejit.graph.repeats import Region
 from framejit.graph.stand_ins import StandIns
@@ -185,7 +185,7 @@ class Compiler:
 
     def _hooked_frame(self, function: types.FunctionType) -> native.CompiledFunction | None:
         """The frame hook sees ``function`` for the first time: compile it or leave it alone."""
-        if builtins_are_replaced():
+        if global_state.builtins_are_replaced():
             return None
         if is_machinery(function) or function.__code__.co_name in _SEES_OPERATIONS:
             return left_alone(function)
@@ -371,11 +371,11 @@ class Compiler:
         """Capture this call and add an entry for it; None when it has to run as plain Python.
         ``before``: an earlier capture of it, of which a guard failed at once. ``stand_ins``: what
         the entry is for instead of the tensors without content."""
-        if runs_foreign_code():
+        if global_state.runs_foreign_code():
             compiled.left("FJ0306", "a mode or transform that sees every operation is active")
             return None
-        if builtins_are_replaced():
-            compiled.left("FJ0306", "a builtin function is replaced, say by mock.patch")
+        if (replaced := global_state.what_is_replaced()) is not None:
+            compiled.left("FJ0306", f"{replaced} is replaced, say by mock.patch")
             return None
         later = self.captures_later
         if later is not None and later.is_loading():

@@ -7,6 +7,7 @@ from computing_programs import computing_program
 from operator_programs import operator_program
 from program_writer import FIRST_WITH_IDIOMS, PRELUDE, Program, random_program
 from repeated_programs import repeated_program
+from replacing_programs import replacing_program
 from state_programs import state_program
 from training_programs import training_program
 from transforms import with_break_places, with_other_names
@@ -31,10 +32,14 @@ FIRST_PROGRAM_OF_TRAINING = 7_000_000
 FIRST_PROGRAM_OF_ALIASES = 8_000_000
 #: Seeds from here on call operators with numbers that vary.
 FIRST_PROGRAM_OF_OPERATORS = 9_000_000
+#: Seeds from here on replace functions, methods and operators for some of their calls.
+FIRST_PROGRAM_OF_REPLACING = 10_000_000
 
 
 def program_of(seed: int) -> Program:
     """The program of a seed; the same in every process."""
+    if seed >= FIRST_PROGRAM_OF_REPLACING:
+        return replacing_program(seed)
     if seed >= FIRST_PROGRAM_OF_OPERATORS:
         return operator_program(seed)
     if seed >= FIRST_PROGRAM_OF_ALIASES:

@@ -23,6 +23,7 @@ from programs import (
     FIRST_PROGRAM_OF_OBJECTS,
     FIRST_PROGRAM_OF_OPERATORS,
     FIRST_PROGRAM_OF_REPEATS,
+    FIRST_PROGRAM_OF_REPLACING,
     FIRST_PROGRAM_OF_TRAINING,
     FIRST_STATE_PROGRAM,
     program_of,
@@ -56,6 +57,7 @@ def run_piece(first: int, count: int, mode: str) -> None:
     ("plain", FIRST_PROGRAM_OF_REPEATS, 10), ("plain", FIRST_PROGRAM_OF_TRAINING, 20),
     ("plain", FIRST_PROGRAM_OF_ALIASES, 15), ("plain", FIRST_PROGRAM_OF_COMPUTING_REPEATS, 15),
     ("plain", FIRST_PROGRAM_OF_OPERATORS, 20), ("aot", FIRST_PROGRAM_OF_OPERATORS + 20, 20),
+    ("plain", FIRST_PROGRAM_OF_REPLACING, 20), ("aot", FIRST_PROGRAM_OF_REPLACING + 150, 20),
 ])  # fmt: skip
 def test_a_few_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -80,6 +82,9 @@ def test_a_few_programs(mode: str, first: int, count: int) -> None:
     ("plain", FIRST_PROGRAM_OF_ALIASES + 20, 100),
     ("plain", FIRST_PROGRAM_OF_OPERATORS + 1000, 60),
     ("aot", FIRST_PROGRAM_OF_OPERATORS + 1100, 40),
+    ("plain", FIRST_PROGRAM_OF_REPLACING + 1000, 80),
+    ("aot", FIRST_PROGRAM_OF_REPLACING + 1100, 40),
+    ("hook", FIRST_PROGRAM_OF_REPLACING + 1200, 20),
 ])  # fmt: skip
 def test_some_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)
@@ -102,6 +107,7 @@ def test_some_programs(mode: str, first: int, count: int) -> None:
     *[("plain", FIRST_PROGRAM_OF_ALIASES + 1000 + PIECE * number) for number in range(3)],
     *[("plain", FIRST_PROGRAM_OF_OPERATORS + 2000 + PIECE * number) for number in range(3)],
     *[("aot", FIRST_PROGRAM_OF_OPERATORS + 10_000 + PIECE * number) for number in range(2)],
+    ("plain", FIRST_PROGRAM_OF_REPLACING + 2000), ("aot", FIRST_PROGRAM_OF_REPLACING + 10_000),
     ("aot", FIRST_WHOLE + 1000), ("aot", FIRST_PROGRAM_OF_REPEATS + 10_000),
     ("regions", FIRST_PROGRAM_OF_REPEATS + 20_000),
     *[(mode, 20_000 + 2000 * at + PIECE * half) for at, mode in enumerate(MODES[1:])

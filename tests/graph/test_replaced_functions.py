@@ -5,6 +5,7 @@ calls those that were captured, whatever their names mean when it runs or is tra
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 
 import pytest
@@ -73,6 +74,39 @@ def test_functions_that_the_program_holds(backend, monkeypatch):
     compiled = compared(program, backend, 1)
     for module, name in ((F, "relu"), (torch, "sin"), (F, "gelu"), (torch, "cat"), (F, "dropout")):
         monkeypatch.setattr(module, name, lambda *args, **kwargs: "another")
+    again(program, compiled)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("where, name", [(F, "relu"), (F, "layer_norm"), (torch.Tensor, "split")])
+def test_functions_with_the_names_of_what_they_replace(where, name, backend, monkeypatch):
+    original = getattr(where, name)
+    seen = []
+
+    @functools.wraps(original)  # its module is torch's, too
+    def other(*args, **kwargs):
+        seen.append(name)
+        return original(*args, **kwargs)
+
+    program = {
+        "relu": lambda x: F.relu(x) + 1, "layer_norm": lambda x: F.layer_norm(x, (2,)) + 1,
+        "split": lambda x: x.split(1)[0] + 1,
+    }[name]  # fmt: skip
+    monkeypatch.setattr(where, name, other)
+    compiled = framejit.compile(program, backend=backend, fullgraph=True)
+    for call in range(1, 4):
+        assert torch.equal(compiled(X), program(X))
+        assert len(seen) == 2 * call
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_backends_call_the_methods_of_torch(backend, monkeypatch):
+    original = torch.Tensor.mul
+    monkeypatch.setattr(torch.Tensor, "mul", lambda x, y: original(x, y) + 1)
+    program = lambda x: (x * 2.0, x.mul(3))  # noqa: E731
+    compiled = compared(program, backend, 1)
+    assert torch.Tensor.mul is not original
+    monkeypatch.undo()
     again(program, compiled)
 
 

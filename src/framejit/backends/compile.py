@@ -30,6 +30,7 @@ from ..graph.parts import PARTS
 from ..graph.plain_inputs import is_of_program
 from ..graph.repeats import REGIONS
 from ..graph.splits import DIVIDE
+from ..graph.tensor_class import own_methods
 from ..report import events, messages
 from . import repro
 from .context import preserved_state, refusals
@@ -70,7 +71,10 @@ def compile_graph(
     classes = any(map(is_of_program, example_inputs))
 
     def run(gm: torch.fx.GraphModule) -> Any:
-        with exclusive(), preserved_state(), global_state.unseen(classes), refusals() as found:
+        with (
+            exclusive(), preserved_state(), own_methods(), global_state.unseen(classes),
+            refusals() as found,
+        ):  # fmt: skip
             compiled = in_context(backend, gm, list(example_inputs))
         if refused is not None:
             for error in found:
@@ -162,7 +166,7 @@ def _without_own_frames(trace: types.TracebackType | None) -> types.TracebackTyp
 def _raises(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
     """Does the graph raise when its operations are executed? On copies of its inputs."""
     try:
-        with exclusive(), preserved_state(), global_state.unseen():
+        with exclusive(), preserved_state(), own_methods(), global_state.unseen():
             inputs = [_copied(value) for value in example_inputs]
             try:
                 gm.forward(*inputs)

@@ -72,7 +72,7 @@ class _Capture:
 
     def _unchanged(self) -> bool:
         """Is everything as it was that no guard says?"""
-        return _options() == self._options and not global_state.builtins_are_replaced()
+        return _options() == self._options and global_state.what_is_replaced() is None
 
     def _work(self) -> None:
         sys.settrace(None)  # those of debuggers and profilers for all threads

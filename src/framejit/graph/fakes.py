@@ -24,6 +24,7 @@ from .metadata import Composition, Example, TensorMeta, describe, join
 from .ragged import is_ragged_class
 from .silence import quiet
 from .static_mode import StaticMode
+from .tensor_class import own_methods
 
 if TYPE_CHECKING:
     from .symbols import Symbols
@@ -58,13 +59,13 @@ class FakeWorld:
         """The state in which operations on fake tensors run."""
         mode = self.mode
         if self._symbols is None:
-            with quiet, mode:
+            with quiet, mode, own_methods():
                 yield
             return
         # Composite operators in C++ want sizes that are numbers; their Python forms do not.
         from torch._dispatch.python import enable_python_dispatcher  # imports functorch
 
-        with quiet, mode, enable_python_dispatcher():
+        with quiet, mode, own_methods(), enable_python_dispatcher():
             yield
 
     @property

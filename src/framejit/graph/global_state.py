@@ -20,6 +20,7 @@ from torch._functorch import eager_transforms
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _disable_current_modes
 
+from framejit.native import replaced_attribute
 from framejit.torchcompat import jit_tracing
 
 _C: Any = torch._C
@@ -186,6 +187,12 @@ def builtins_are_replaced() -> bool:
     """Has somebody put another object in place of a builtin, say ``mock.patch``? A capture
     would run on it as well."""
     return not _BUILTINS.items() <= vars(builtins).items()
+
+
+def what_is_replaced() -> str | None:
+    """The same in words, or what of the classes of tensors is replaced (`tensor_class`): a capture,
+    and what compiles its graph, would run on it as well."""
+    return "a builtin function" if builtins_are_replaced() else replaced_attribute()
 
 
 def transform_depth() -> int:

@@ -286,6 +286,8 @@ def _state_words(state: State) -> dict[str, str]:
     words["deterministic"] = f"{'' if flags['deterministic'] else 'no '}deterministic algorithms"
     words["dispatch"] = f"{number or 'no'} torch dispatch mode{'' if number == 1 else 's'}"
     words["modes"] = ", ".join(map(_mode, modes)) or "no __torch_function__ mode"
+    replaced = flags["attributes_replaced"]
+    words["attributes"] = f"{'' if replaced else 'no '}replaced attributes of tensors"
     words["hooks"] = f"{'' if hooks else 'no '}saved-tensor hooks"
     return words
 

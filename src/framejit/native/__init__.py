@@ -44,6 +44,7 @@ from framejit.native._C import (
     is_plain_leaf,
     is_run_only,
     new_object,
+    replaced_attribute,
     resting_tracer,
     restore_cpu_random_state,
     set_attributes,
@@ -56,6 +57,7 @@ from framejit.native._C import (
     supports_weakrefs,
     tail,
     type_version,
+    watch_attributes,
     with_hashes,
     write_dict,
 )
@@ -83,6 +85,7 @@ __all__ = [
     "is_plain_leaf",
     "is_run_only",
     "new_object",
+    "replaced_attribute",
     "resting_tracer",
     "restore_cpu_random_state",
     "set_attributes",
@@ -95,6 +98,7 @@ __all__ = [
     "supports_weakrefs",
     "tail",
     "type_version",
+    "watch_attributes",
     "with_hashes",
     "write_dict",
 ]

@@ -29,6 +29,77 @@ PyTypeObject* global_state_type = nullptr;
 
 using FunctionModes = at::impl::PythonTorchFunctionTLS;
 
+// ---- attributes of classes that captures take for granted ----
+
+// A class with what look-ups of its attributes found when it was first seen, and whether they still do. Looked at anew
+// only when the version of the class is another one: adding, changing or deleting an attribute, of a base too, takes it.
+struct WatchedClass {
+  PyTypeObject* type;
+  std::vector<std::pair<PyObject*, PyObject*>> attributes;  // names and what is found, NULL for nothing; never freed
+  uint32_t version = 0;
+  PyObject* replaced = nullptr;  // the first name that finds something else
+};
+
+static std::vector<WatchedClass>& watched_classes() {
+  static auto* classes = new std::vector<WatchedClass>();
+  return *classes;
+}
+
+static PyObject* find_replaced(WatchedClass& watched) {
+  uint32_t version = type_version(watched.type);
+  if (version != 0 && version == watched.version) return watched.replaced;
+  watched.replaced = nullptr;
+  for (auto [name, expected] : watched.attributes) {
+    if (_PyType_Lookup(watched.type, name) == expected) continue;
+    watched.replaced = name;
+    break;
+  }
+  watched.version = type_version(watched.type);  // looking gives it one
+  return watched.replaced;
+}
+
+static bool any_attribute_replaced() {
+  for (auto& watched : watched_classes()) {
+    if (find_replaced(watched)) return true;
+  }
+  return false;
+}
+
+static PyObject* watch_attributes(PyObject*, PyObject* args) {
+  PyObject *type, *names;
+  if (!PyArg_ParseTuple(args, "O!O!:watch_attributes", &PyType_Type, &type, &PyDict_Type, &names)) return nullptr;
+  WatchedClass watched{reinterpret_cast<PyTypeObject*>(Py_NewRef(type)), {}};
+  PyObject *name, *found;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(names, &position, &name, &found)) {
+    if (!PyUnicode_CheckExact(name) || !PyTuple_Check(found) || PyTuple_GET_SIZE(found) > 1) {
+      return PyErr_Format(PyExc_TypeError, "watch_attributes() takes names and tuples, not %R: %R", name, found);
+    }
+    PyObject* expected = PyTuple_GET_SIZE(found) ? PyTuple_GET_ITEM(found, 0) : nullptr;
+    PyUnicode_InternInPlace(&(name = Py_NewRef(name)));
+    watched.attributes.emplace_back(name, Py_XNewRef(expected));
+  }
+  watched_classes().push_back(std::move(watched));
+  Py_RETURN_NONE;
+}
+
+static PyObject* replaced_attribute(PyObject*, PyObject*) {
+  for (auto& watched : watched_classes()) {
+    if (PyObject* name = find_replaced(watched)) return PyUnicode_FromFormat("%s.%U", watched.type->tp_name, name);
+  }
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef state_functions[] = {
+    {"watch_attributes", watch_attributes, METH_VARARGS,
+     "watch_attributes(cls, found): from now on, the global state tells whether looking up one of the names finds "
+     "something else than the element of its tuple, or, for an empty one, anything."},
+    {"replaced_attribute", replaced_attribute, METH_NOARGS,
+     "replaced_attribute() -> 'Class.name', the first watched attribute that has another value, or None."},
+    {nullptr, nullptr, 0, nullptr}};
+
+// ---- the state ----
+
 GlobalFlags GlobalFlags::read() {
   GlobalFlags flags;
   const auto& autograd = c10::AutogradState::get_tls_state();
@@ -50,6 +121,7 @@ GlobalFlags GlobalFlags::read() {
   flags.keys_excluded = keys.excluded_.raw_repr();
   const auto& refused = at::SavedTensorDefaultHooks::get_tls_state().disabled_error_message;
   flags.saved_tensor_hooks_refused = refused ? std::hash<std::string>()(*refused) | 1 : 0;
+  flags.attributes_replaced = any_attribute_replaced();
   flags.autocast_cpu = !keys.excluded_.has(c10::DispatchKey::AutocastCPU);  // how torch itself stores it
   flags.autocast_cuda = !keys.excluded_.has(c10::DispatchKey::AutocastCUDA);
   return flags;
@@ -60,7 +132,7 @@ GlobalFlags GlobalFlags::read() {
   X(grad) X(inference) X(forward_grad) X(autocast_cpu) X(autocast_cuda) X(autocast_dtype_cpu) \
   X(autocast_dtype_cuda) X(autocast_cache) X(deterministic) X(deterministic_warn_only) X(default_dtype) \
   X(torch_function_state) X(skip_next_torch_function) X(torch_dispatch_modes) X(keys_included) \
-  X(keys_excluded) X(saved_tensor_hooks_refused)
+  X(keys_excluded) X(saved_tensor_hooks_refused) X(attributes_replaced)
 
 bool GlobalFlags::operator==(const GlobalFlags& other) const {
 #define SAME(field) field == other.field&&
@@ -251,8 +323,8 @@ int add_global_state(PyObject* module) {
   static PyType_Spec spec = {"framejit.native._C.GlobalState", sizeof(GlobalStateObject), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
   global_state_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  return global_state_type ? PyModule_AddObjectRef(module, "GlobalState", reinterpret_cast<PyObject*>(global_state_type))
-                           : -1;
+  if (!global_state_type || PyModule_AddFunctions(module, state_functions) < 0) return -1;
+  return PyModule_AddObjectRef(module, "GlobalState", reinterpret_cast<PyObject*>(global_state_type));
 }
 
 }  // namespace framejit

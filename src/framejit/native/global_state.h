@@ -16,6 +16,7 @@ struct GlobalFlags {
   int64_t torch_dispatch_modes;
   uint64_t keys_included, keys_excluded;
   uint64_t saved_tensor_hooks_refused;  // a hash of why they are, 0 where they are not
+  bool attributes_replaced;             // has a watched class something else than what it had?
   static GlobalFlags read();
   bool operator==(const GlobalFlags& other) const;
 };

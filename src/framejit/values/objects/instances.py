@@ -63,6 +63,10 @@ from framejit.values.objects.descriptors import C_DATA, is_data_descriptor, prop
 from framejit.values.objects.functions import MethodValue
 
 _MISSING = object()
+#: What modules have for attributes, unless a program replaces it.
+MODULE_GETATTR, _MODULE_SETATTR = (
+    vars(torch.nn.Module)[name] for name in ("__getattr__", "__setattr__")
+)
 _COMPARE_METHODS = frozenset(names[0] for names in COMPARE_METHODS.values())
 #: What returns NotImplemented for an operand of another kind.
 _OPERATOR_METHODS = _COMPARE_METHODS.union(
@@ -249,7 +253,7 @@ class ObjectValue(Special):
         hook = space.class_attribute(self.cls, "__getattr__")
         if hook is None:
             return None
-        if hook.raw is torch.nn.Module.__getattr__:
+        if hook.raw is MODULE_GETATTR:
             member = space.module_member(self, name)
             return member or self._no_attribute(space, name)
         method = space.now(space.bind_class_attribute(hook, self, self.cls, "__getattr__"))
@@ -265,7 +269,7 @@ class ObjectValue(Special):
 
     def setattr(self, space: Space, name: str, value: Value) -> None:
         custom = space.class_attribute(self.cls, "__setattr__")
-        if custom is not None and custom.raw is torch.nn.Module.__setattr__:
+        if custom is not None and custom.raw is _MODULE_SETATTR:
             if space.module_setattr(self, name, value):
                 return
         super().setattr(space, name, value)

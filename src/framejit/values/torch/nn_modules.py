@@ -23,7 +23,7 @@ from framejit.values.core.namespaces import own_attribute
 from framejit.values.core.operations import LazyValue
 from framejit.values.core.registry import Result, lookaside
 from framejit.values.core.space import Space
-from framejit.values.objects.instances import ObjectValue
+from framejit.values.objects.instances import MODULE_GETATTR, ObjectValue
 from framejit.values.torch.tensors import TensorValue
 from framejit.values.torch.torch_library import as_written
 
@@ -33,7 +33,7 @@ _MEMBERS = ("_parameters", "_buffers", "_modules")
 def module_member(space: Space, module: ObjectValue, name: str) -> Value | None:
     """What ``Module.__getattr__`` finds; None if it is overridden or finds nothing."""
     hook = space.class_attribute(module.cls, "__getattr__")
-    if hook is None or hook.raw is not torch.nn.Module.__getattr__:
+    if hook is None or hook.raw is not MODULE_GETATTR:
         return None
     for kind in _MEMBERS:
         members = _members(space, module, kind)

@@ -10,10 +10,9 @@ import types
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import torch
-
 from framejit.exc import GraphBreak
 from framejit.graph.bound_names import own_method
+from framejit.graph.tensor_class import is_method_replaced, is_replaced
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core.base import Declared, Value
 from framejit.values.core.constants import ConstantValue
@@ -41,7 +40,7 @@ class Overridable(Declared):
         if found is None:
             return None
         if type(found.raw) is types.FunctionType and (
-            is_patched(found.raw) or space.is_overridden([self, *args])
+            is_replaced(name, found.owner, found.raw) or space.is_overridden([self, *args])
         ):
             method = space.bind_class_attribute(found, self, self.python_type(), name)
             return space.call(space.now(method), list(args), {})
@@ -78,15 +77,7 @@ class Overridable(Declared):
         raise GraphBreak("FJ0102", "`in` on a tensor needs its data")
 
 
-def is_patched(raw: Any) -> bool:
-    """A method that a user put on the tensor class: Python code from outside torch."""
-    if type(raw) is not types.FunctionType:
-        return False
-    module = raw.__module__ or ""
-    return module != "torch" and not module.startswith("torch.")
-
-
 def replaced_method(name: str) -> Callable[..., Any] | None:
     """torch's method of this name, if the program has put another one in its place: calls by name
     would find that."""
-    return own_method(name) if is_patched(vars(torch.Tensor).get(name)) else None
+    return own_method(name) if is_method_replaced(name) else None

@@ -21,6 +21,7 @@ from framejit import config
 from framejit.exc import GraphBreak
 from framejit.graph.global_state import default_devices, set_default_devices
 from framejit.graph.metadata import Example
+from framejit.graph.tensor_class import is_replaced
 from framejit.source import Source
 from framejit.values.containers.sequences import ListValue, TupleValue, shape_value
 from framejit.values.containers.slices import SliceValue
@@ -33,7 +34,7 @@ from framejit.values.core.space import Space
 from framejit.values.core.symbolic import wrap_sizes
 from framejit.values.objects.functions import BoundBuiltin
 from framejit.values.objects.instances import named_tuple
-from framejit.values.torch.overridable import Overridable, is_patched, replaced_method
+from framejit.values.torch.overridable import Overridable, replaced_method
 
 #: Methods and attributes whose result follows from the metadata alone.
 _METADATA_ATTRIBUTES = frozenset([
@@ -199,7 +200,7 @@ class TensorValue(Overridable):
             return space.generic_getattr(self, name)
         if callable(attribute):
             found = space.class_attribute(self.cls, name)  # guarded: it can be patched
-            if found is not None and is_patched(found.raw):
+            if found is not None and is_replaced(name, found.owner, found.raw):
                 return space.bind_class_attribute(found, self, self.cls, name)
             return BoundBuiltin(self, name)
         raise GraphBreak("FJ0111", f"attribute {name!r} of a tensor")

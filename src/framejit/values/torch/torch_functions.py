@@ -33,6 +33,7 @@ from framejit.graph.global_state import (
     set_determinism,
 )
 from framejit.graph.metadata import in_order
+from framejit.graph.tensor_class import is_written_in_torch
 from framejit.torchcompat import jit_tracing
 from framejit.torchcompat.frame_names import RENAMERS
 from framejit.values.core.base import Args, Kwargs, Value
@@ -111,7 +112,7 @@ def _is_graph_function(function: Any) -> bool:
     if isinstance(function, (OpOverload, OpOverloadPacket, types.BuiltinFunctionType)):
         return function not in _NOT_IN_GRAPH and is_of_torch(function)
     if isinstance(function, types.FunctionType):
-        if function.__module__ == _TENSOR_METHODS_MODULE:
+        if function.__module__ == _TENSOR_METHODS_MODULE and is_written_in_torch(function):
             return getattr(torch.Tensor, function.__name__, None) is function
     return False
 
@@ -121,7 +122,8 @@ def _is_in_place(function: types.FunctionType) -> bool:
     as when AOTAutograd traces a graph, they go by their names and find what is there instead."""
     name = function.__name__
     known = getattr(sys.modules.get(function.__module__), name, None)
-    return known is function and not name.startswith("_verify")
+    in_place = known is function and not name.startswith("_verify")
+    return in_place and is_written_in_torch(function)
 
 
 def call_in_graph(space: Space, function: Any, args: Args, kwargs: Kwargs, value: Any) -> Result:
