@@ -9,6 +9,7 @@ backends never do. Used by dividing and compile.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import random
 import threading
@@ -103,7 +104,7 @@ class Context(PartContext):
 def _change_aotautograd() -> None:
     """From now on, forward graphs of ours keep copies of what they write to and backward needs, and
     leave no notes about sizes that vary in the ``__dict__`` of tensors, and it is known which
-    graphs of ours cannot be traced, whoever calls AOTAutograd."""
+    graphs of ours cannot be traced, whoever calls AOTAutograd. What is detached is what it was."""
     from torch._functorch import aot_autograd  # whoever asks has imported it
     from torch._functorch._aot_autograd import graph_compile
     from torch._functorch._aot_autograd import runtime_wrappers as wrappers
@@ -129,16 +130,30 @@ def _change_aotautograd() -> None:
             noting(save_old_content)(forward, metadata, count)
         return forward, backward, count
 
-    def silent(compiled: Any, *, runtime_metadata: Any, **options: Any) -> Callable[..., Any]:
+    def amended(compiled: Any, *, runtime_metadata: Any, **options: Any) -> Callable[..., Any]:
         if isinstance(TracingContext.try_get(), PartContext):
             runtime_metadata.dynamic_outputs = False
             runtime_metadata.dynamic_saved_tensors_idxs.clear()
+            detached_as_they_are(runtime_metadata.output_info)
         return wrap(compiled, runtime_metadata=runtime_metadata, **options)
 
     for stage in ("create_aot_state", "aot_stage1_graph_capture"):
         setattr(aot_autograd, stage, noting(getattr(aot_autograd, stage)))
     graph_compile._partition_joint_graph_into_fw_bw = keeping  # type: ignore[assignment]
-    wrappers._create_runtime_wrapper = silent  # type: ignore[assignment]
+    wrappers._create_runtime_wrapper = amended  # type: ignore[assignment]
+
+
+def detached_as_they_are(results: list[Any]) -> None:
+    """AOTAutograd makes a result without a gradient that lies like one with a gradient in the same
+    memory (``v.detach()`` beside ``v``) from the latter, and views that as it has viewed the tensor
+    that both are views of: a transposed one is transposed twice. Without a list of views it goes by
+    sizes and strides."""
+    from torch._functorch._aot_autograd.schemas import OutputType  # whoever asks has imported it
+
+    for index, one in enumerate(results):
+        like_another = one.output_type is OutputType.alias_of_intermediate_base_is_user_output
+        if like_another and not one.requires_grad:
+            results[index] = dataclasses.replace(one, view_meta_sequence=None)
 
 
 def as_fake(value: Any, mode: FakeTensorMode) -> Any:
