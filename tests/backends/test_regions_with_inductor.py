@@ -86,6 +86,44 @@ def test_a_region_is_compiled_once(train):
     assert not refused
 
 
+def test_backward_computes_masks_of_results_itself():
+    """A mask takes less memory than the result that it is made of, which is there anyway."""
+
+    class Rectified(Block):
+        def forward(self, x, scale):
+            y = torch.relu(super().forward(x))
+            return y, (y * scale).tanh(), torch.relu(y - scale)
+
+    class Chain(Stack):
+        def __init__(self):
+            super().__init__()
+            self.blocks = nn.ModuleList([Rectified() for _ in range(4)])
+
+        def forward(self, x):
+            x, total = self.first(x), 0
+            for i, block in enumerate(self.blocks):
+                x, y, z = block(x, torch.full((), 1.0 + i))
+                total = total + y + z
+            return total * x
+
+    model, counted, x = Chain(), Regions("inductor"), torch.randn(2, 3, 8)
+    with (
+        fresh_cache(),
+        config.patch(raise_internal_errors=True),
+        events.recording(events.RegionsRefused) as refused,
+    ):
+        compiled = framejit.compile(model, backend=counted, options=ALL)
+        forward, _ = codes_of(lambda: step(model, compiled, x, True))
+    assert counted.calls == [{"region_Rectified": 4}]
+    assert "def partitioned_fw" in forward
+    assert "torch.bool" not in forward
+    for _ in range(2):
+        x = torch.randn(2, 3, 8)
+        expected = step(twin := copy.deepcopy(model), twin, x, True)
+        Comparison(Tolerance(1e-4, 1e-4)).compare(expected, step(model, compiled, x, True), "step")
+    assert not refused
+
+
 def test_every_call_drops_elements_of_its_own_and_backward_the_same_ones():
     class Dropping(nn.Module):
         def __init__(self):

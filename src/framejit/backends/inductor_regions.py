@@ -13,6 +13,8 @@ from typing import Any
 import torch
 import torch.fx
 
+from ..graph.outlining import has_regions
+from .recomputed import recompute_from_results
 from .separate import separate_results
 
 
@@ -39,8 +41,12 @@ def _partitioner(chosen: Any) -> Any:
         def __call__(
             self, gm: torch.fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any
         ) -> Any:
-            separate_results(gm)
-            return partition(gm, joint_inputs, **kwargs)
+            if has_regions(gm):
+                separate_results(gm)
+                return partition(gm, joint_inputs, **kwargs)
+            forward, backward = partition(gm, joint_inputs, **kwargs)  # of one region
+            recompute_from_results(forward, backward, kwargs["num_fwd_outputs"])
+            return forward, backward
 
         def uuid(self) -> Any:
             """Part of the key of Inductor's cache; None: what is compiled is not cached."""
