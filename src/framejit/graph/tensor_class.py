@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from framejit.native import watch_attributes
+from framejit.native import type_version, watch_attributes
 
 #: Special methods that nothing computes with: for printing, copying and pickling.
 _ONLY_SEEN = frozenset([
@@ -105,15 +105,27 @@ def is_method_replaced(name: str) -> bool:
     return name in own and is_replaced(name, torch.Tensor, own[name])
 
 
+#: The version of the class when it had all of these: what runs an operation asks each time.
+_complete = [0]
+
+
+def _replaced_methods() -> list[tuple[str, Any]]:
+    """Those that a program has replaced, and by what."""
+    version = type_version(torch.Tensor)
+    if version and version == _complete[0]:
+        return []
+    present = vars(torch.Tensor).items()
+    replaced = [(n, raw) for n, raw in present if n in _METHODS and raw is not _METHODS[n]]
+    if not replaced:
+        _complete[0] = type_version(torch.Tensor)
+    return replaced
+
+
 @contextlib.contextmanager
 def own_methods() -> Iterator[None]:
     """A block in which tensors have torch's own methods: what an operation is made of, and what a
     backend makes of it, calls them by their names. Other threads see them meanwhile as well."""
-    present = vars(torch.Tensor).items()
-    replaced = [
-        (name, raw) for name, raw in present
-        if name in _METHODS and raw is not _METHODS[name]
-    ]  # fmt: skip
+    replaced = _replaced_methods()
     for name, _ in replaced:
         setattr(torch.Tensor, name, _METHODS[name])
     try:
