@@ -110,8 +110,26 @@ def mixture(layers: int) -> Any:
     return nn.Sequential(*[Experts() for _ in range(layers)]), (torch.randn(2, 16, 64),)
 
 
+class Rectified(nn.Module):
+    """A block of a perceptron that ends in what backward needs a mask of."""
+
+    def __init__(self, width: int = 256) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(self.norm1(self.up(x)))
+        return torch.relu(x + self.norm2(self.down(y)))
+
+
+def perceptron(layers: int) -> Any:
+    return nn.Sequential(*[Rectified() for _ in range(layers)]), (torch.randn(1024, 256),)
+
+
 MODELS: dict[str, Callable[[int], Any]] = {
     "Llama": llama, "BERT": bert, "ViT": vit, "residual": resnet, "mixture": mixture,
+    "perceptron": perceptron,
 }  # fmt: skip
 
 
@@ -255,7 +273,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--depths", nargs="*", type=int, default=[4, 8, 32, 128])
-    parser.add_argument("--inductor-depths", nargs="*", type=int, default=[4, 12])
+    parser.add_argument("--inductor-depths", nargs="*", type=int, default=[4, 32])
     parser.add_argument("--what", nargs="*", default=["capture", "inference", "training", "steady"])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--json", help="write the figures to this file, too")
