@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
-import sys
 import types
 from typing import Any
 
@@ -30,6 +29,7 @@ from framejit.values.objects.classes import ClassValue, make_super
 from framejit.values.objects.exceptions import matches
 from framejit.values.objects.generators import GeneratorValue
 from framejit.values.objects.matching import match_class, match_keys, match_mapping, match_sequence
+from framejit.values.stdlib.imports import loaded_module
 
 # -- jumps -----------------------------------------------------------------------------------------
 
@@ -406,19 +406,8 @@ def import_name(vm: Any, frame: Frame, instruction: Instruction) -> None:
         full = importlib.util.resolve_name("." * level + name, package)
     else:
         full = name
-    if full not in sys.modules:
-        space.task.may_happen_first(f"{full} is imported")
-        raise GraphBreak("FJ0140", f"importing {full}, which is not loaded yet")
-    if getattr(space.known_value(sys.modules), "mutated", False):
-        raise GraphBreak("FJ0140", f"importing {full} after sys.modules was written to")
     shown = full if names or level else full.partition(".")[0]
-    module = sys.modules[shown]
-    if hasattr(module, "__path__"):
-        for missing in [part for part in names or () if not hasattr(module, part)]:
-            space.task.may_happen_first(f"{full}.{missing} is imported")
-            raise GraphBreak("FJ0140", f"importing {full}.{missing}, which is not loaded yet")
-    source = space.const_source(sys.modules, "sys.modules").child("item", shown)
-    frame.stack.append(space.load(source, module))
+    frame.stack.append(loaded_module(space, full, names, shown))
 
 
 @opcode("IMPORT_FROM")
