@@ -62,16 +62,21 @@ def codes_of(function):
     return run_and_get_code(function)[1]
 
 
-@pytest.mark.parametrize("train", [False, True])
-def test_a_region_is_compiled_once(train):
-    model, counted, x = Stack(), Regions("inductor"), torch.randn(2, 3, 8)
+def first_step(model, backend, x, train):
+    """The compiled model after a step, what Inductor wrote for it, and refused regions."""
     with (
         fresh_cache(),
         config.patch(raise_internal_errors=True),
         events.recording(events.RegionsRefused) as refused,
     ):
-        compiled = framejit.compile(model, backend=counted, options=ALL)
-        codes = codes_of(lambda: step(model, compiled, x, train))
+        compiled = framejit.compile(model, backend=backend, options=ALL)
+        return compiled, codes_of(lambda: step(model, compiled, x, train)), refused
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_a_region_is_compiled_once(train):
+    model, counted, x = Stack(), Regions("inductor"), torch.randn(2, 3, 8)
+    compiled, codes, refused = first_step(model, counted, x, train)
     assert counted.calls == [{"region_Block": 4}]
     for code in codes[: 2 if train else 1]:
         (name,) = re.findall(r"^def (\w+)\(args\)", code, re.M)
@@ -107,13 +112,7 @@ def test_backward_computes_masks_of_results_itself():
             return total * x
 
     model, counted, x = Chain(), Regions("inductor"), torch.randn(2, 3, 8)
-    with (
-        fresh_cache(),
-        config.patch(raise_internal_errors=True),
-        events.recording(events.RegionsRefused) as refused,
-    ):
-        compiled = framejit.compile(model, backend=counted, options=ALL)
-        forward, _ = codes_of(lambda: step(model, compiled, x, True))
+    compiled, (forward, _), refused = first_step(model, counted, x, True)
     assert counted.calls == [{"region_Rectified": 4}]
     assert "def partitioned_fw" in forward
     assert "torch.bool" not in forward

@@ -17,6 +17,9 @@ from ..graph.outlining import has_regions
 from .recomputed import recompute_from_results
 from .separate import separate_results
 
+#: Says in keys of Inductor's cache what the partitioner does to regions.
+_KEY = "framejit: separate results, masks computed from them"
+
 
 def settings_for_regions(settings: Mapping[str, Any]) -> dict[str, Any]:
     """``settings``, and what graphs with regions need besides."""
@@ -51,9 +54,9 @@ def _partitioner(chosen: Any) -> Any:
         def uuid(self) -> Any:
             """Part of the key of Inductor's cache; None: what is compiled is not cached."""
             if chosen is None:
-                return "framejit: separate results"
+                return _KEY
             name = chosen.uuid()
-            return None if name is None else ("framejit: separate results", name)
+            return None if name is None else (_KEY, name)
 
         def __reduce__(self) -> Any:
             """Settings are part of that key as well, pickled."""
