@@ -553,9 +553,11 @@ def test_few_or_small_layers_stay_flat(count, width, calls):
     assert regions.calls == [calls]
 
 
-@pytest.mark.parametrize("kind, calls", [(nn.Conv2d, {}), (nn.Conv1d, {"region_Convolving": 20})])
-def test_layers_with_convolutions_over_an_area_stay_flat(kind, calls):
-    """Inductor lays out all that is between them in its own way, but not across regions."""
+@pytest.mark.parametrize("kind", [nn.Conv1d, nn.Conv2d])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_layers_with_convolutions_over_an_area_stay_flat_where_sizes_vary(kind, dynamic):
+    """Inductor lays out all that is between them in its own way, but not across regions: that is
+    done for it where sizes are known."""
 
     class Convolving(Block):
         def __init__(self, width=8):
@@ -568,8 +570,10 @@ def test_layers_with_convolutions_over_an_area_stay_flat(kind, calls):
     regions = Regions()
     model = Stack(20, Convolving)
     x = torch.randn(2, 3, *[4][: kind is nn.Conv2d], 8)
-    torch.testing.assert_close(framejit.compile(model, backend=regions)(x), model(x))
-    assert regions.calls == [calls]
+    compiled = framejit.compile(model, backend=regions, dynamic=dynamic)
+    torch.testing.assert_close(compiled(x), model(x))
+    flat = dynamic and kind is nn.Conv2d
+    assert regions.calls == [{} if flat else {"region_Convolving": 20}]
 
 
 @pytest.mark.parametrize("train", [False, True])
