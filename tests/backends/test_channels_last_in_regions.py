@@ -191,3 +191,29 @@ def test_no_layout_is_no_layout():
         Stack(whole).eval(), torch.randn(PICTURE), layout_optimization=False
     )  # fmt: skip
     assert (regions, copies(noted)) == ([4], [])
+
+
+class Written(nn.Module):
+    """Writes to a buffer; backward needs another one as it was before it is written to."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Conv2d(8, 8, 3, padding=1)
+        self.register_buffer("count", torch.zeros(8, 1, 1))
+        self.register_buffer("scale", torch.linspace(0.5, 1.5, 8).view(8, 1, 1))
+
+    def forward(self, x):
+        y = torch.tanh(self.mix(x)) * self.scale.clone()
+        self.count += y.detach().abs().mean((0, 2, 3)).view(8, 1, 1)
+        self.scale.mul_(0.9)
+        return torch.relu(y + x) * 1.5
+
+
+def test_backward_gets_what_was_before_it_was_written_to():
+    model = Stack(whole)
+    model.blocks = nn.ModuleList([Written() for _ in range(4)])
+    noted, regions = compared(model, torch.randn(PICTURE, requires_grad=True), train=True)
+    forward, _ = calls_of_regions(noted)
+    assert regions == [4]
+    copied = forward[0].graph.find_nodes(op="call_function", target=torch.ops.aten.clone.default)
+    assert len(copied) == 4  # the scales, and not what backward does not need

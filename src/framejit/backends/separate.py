@@ -38,6 +38,8 @@ def separate_results(gm: torch.fx.GraphModule) -> None:
     for node in gm.graph.find_nodes(op="call_function", target=invoke_subgraph):
         calls.setdefault(node.args[0].target, []).append(node)
     for name, nodes in calls.items():
+        for node in nodes:
+            _give_originals(node)
         results = _separated(getattr(gm, name))
         if results is not None:
             for node in nodes:
@@ -45,6 +47,17 @@ def separate_results(gm: torch.fx.GraphModule) -> None:
     if calls:
         gm.graph.eliminate_dead_code()
         gm.recompile()
+
+
+def _give_originals(call: _Node) -> None:
+    """What a call writes to it is given a copy of, as backward may need what forward was given.
+    Where backward does not, there is no need for it: a subgraph that AOTAutograd has traced writes
+    to nothing, and the graph writes after all calls."""
+    for argument in call.all_input_nodes:
+        if argument.target is torch.ops.aten.clone.default and list(argument.users) == [call]:
+            original: Any = argument.args[0]
+            if original.meta["val"].stride() == argument.meta["val"].stride():
+                call.replace_input_with(argument, original)
 
 
 def _separated(subgraph: torch.fx.GraphModule) -> list[_Result | None] | None:
