@@ -67,10 +67,29 @@ def weak_references_compare_objects(x):
     return made == REFERENCE, made != other, made in [other, REFERENCE], made == 3
 
 
+class Slotted:
+    __slots__ = ()
+
+
+REFUSED = ["text", 3, (1,), [2], {}, None, 1.5, Slotted(), object(), HOLDER, Bare(), Bare, {1}]
+
+
+def objects_without_weak_references(x):
+    made = tuple(_weak_or_none(one) for one in REFUSED)
+    return [one is None for one in made], said(weakref.ref, "text"), said(weakref.ref, x.shape)
+
+
+def _weak_or_none(one):
+    try:
+        return weakref.ref(one)
+    except TypeError:
+        return None
+
+
 #: (program, graphs, operations captured)
 BETWEEN = [
     (weak_references, 2, 2), (weak_references_are_shared, 2, 2),
-    (weak_references_compare_objects, 2, 2),
+    (weak_references_compare_objects, 2, 2), (objects_without_weak_references, 1, 2),
 ]  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from framejit.values.numpy.arrays import array_of
 from framejit.values.objects.descriptors import bind
 from framejit.values.objects.exceptions import make_exception, new_exception, note_read
 from framejit.values.objects.local_classes import adopt, guard_class, written_attribute
-from framejit.values.objects.object_methods import object_method
+from framejit.values.objects.object_methods import bound_by_hand, object_method
 from framejit.values.objects.text import exception_text, format_value, text_of, text_operator
 from framejit.values.stdlib.builtin_functions import sort_in_place
 from framejit.values.torch import overrides
@@ -66,6 +66,7 @@ class ObjectSpace(Space):
     guard_class = guard_class
     adopt = adopt
     object_method = object_method
+    bound_by_hand = bound_by_hand
     text_of = text_of
     format_value = format_value
     exception_text = exception_text

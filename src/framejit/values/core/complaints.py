@@ -154,3 +154,12 @@ def sorting_takes_any_truth() -> bool:
     except TypeError:
         return False
     return True
+
+
+def method_of_another(method: Any, cls: type, bound: bool = False) -> str:
+    """A method in C, called on (or bound to) an object of ``cls``, which does not have it."""
+    theirs, its = type_name(method.__objclass__), type_name(cls)
+    text = f"for {theirs!r} objects doesn't apply to a {its!r} object"
+    if type(method) is types.WrapperDescriptorType and not bound:
+        text = f"requires a {theirs!r} object but received a {its!r}"
+    return f"descriptor {method.__name__!r} {text}"

@@ -175,7 +175,7 @@ class OpaqueValue(Value):
             found = space.class_attribute(cls, hook)
             if found is not None and (
                 isinstance(found.raw, types.FunctionType)
-                or not (native.has_generic_getattr(found.owner) or found.owner is threading.local)
+                or not (native.has_generic_getattr(cls) or found.owner is threading.local)
             ):
                 raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         found = space.class_attribute(cls, name)

@@ -105,6 +105,7 @@ class Space(ClassLookup):
     note_read: Callable[..., None]
     adopt: Callable[..., bool]
     object_method: Callable[..., Result]
+    bound_by_hand: Callable[..., Result]
     text_of: Callable[..., Value]
     format_value: Callable[..., Value]
     exception_text: Callable[..., Value]

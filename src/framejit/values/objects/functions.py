@@ -19,8 +19,8 @@ from framejit.source import Source
 from framejit.values.containers.live_dicts import namespace_of
 from framejit.values.containers.mappings import DictValue
 from framejit.values.containers.sequences import TupleValue
-from framejit.values.core import inline_policy
-from framejit.values.core.base import Args, CallRequest, Declared, Kwargs, Value, type_name
+from framejit.values.core import complaints, inline_policy
+from framejit.values.core.base import Args, CallRequest, Declared, Kwargs, Value
 from framejit.values.core.constants import ConstantValue, constant_value, fold
 from framejit.values.core.knowledge import Way, known_once
 from framejit.values.core.methods import builtin, check_bound, check_found
@@ -576,6 +576,10 @@ class BuiltinValue(Declared):
             return fold(space, function, args, kwargs, self.describe())
         raise GraphBreak("FJ0132", f"calling the {self.describe()}")
 
+    def call_method(self, space: Space, name: str, args: Args, kwargs: Kwargs) -> Result:
+        """A C-level method of descriptors: binding by hand."""
+        return space.bound_by_hand(self, name, args, kwargs)
+
     def _call_method(self, space: Space, args: Args, kwargs: Kwargs) -> Result:
         """A method of a C class, with what it is called on as its first argument."""
         function = self.function
@@ -586,11 +590,7 @@ class BuiltinValue(Declared):
             return space.object_method(name, args, kwargs)
         kind = args[0].realize().python_type()
         if not issubclass(kind, owner):
-            theirs, its = type_name(owner), type_name(kind)
-            text = f"for {theirs!r} objects doesn't apply to a {its!r} object"
-            if type(function) is types.WrapperDescriptorType:
-                text = f"requires a {theirs!r} object but received a {its!r}"
-            return space.raise_error(TypeError, f"descriptor {name!r} {text}")
+            return space.raise_error(TypeError, complaints.method_of_another(function, kind))
         check_found(kind, function)
         return call_builtin_method(space, args[0], name, args[1:], kwargs)
 

@@ -207,7 +207,7 @@ class ObjectValue(Special):
     def getattr(self, space: Space, name: str) -> Result:
         custom = space.class_attribute(self.cls, "__getattribute__")
         by_function = custom is not None and type(custom.raw) is types.FunctionType
-        if custom is not None and not (by_function or native.has_generic_getattr(custom.owner)):
+        if custom is not None and not (by_function or self._finds_as_objects_do(custom.owner)):
             raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
         try:
             if by_function and custom is not None and custom.raw not in LOOKASIDES:
@@ -227,6 +227,16 @@ class ObjectValue(Special):
         elif type(result) is CallRequest:
             result.missing = self, name
         return result
+
+    def _finds_as_objects_do(self, owner: type) -> bool:
+        """Is ``object.__getattribute__`` what finds attributes? ``owner`` has what the class shows;
+        a class in C may have a slot of the older kind instead, which it does not show."""
+        cls = self.cls
+        if native.has_generic_getattr(cls):
+            return True
+        namespaces = (type.__getattribute__(base, "__dict__") for base in cls.__mro__)
+        hooked = any("__getattr__" in one for one in namespaces)
+        return hooked and native.has_generic_getattr(owner)
 
     def plain_getattr(self, space: Space, name: str) -> Result:
         """``object.__getattribute__``."""

@@ -1,4 +1,4 @@
-"""The methods of ``object``, when nothing overrides them.
+"""The methods of ``object``, when nothing overrides them, and methods in C bound by hand.
 
 In: a method's name and its arguments. Out: what the C function does with them. Next: torch.
 """
@@ -6,14 +6,18 @@ In: a method's name and its arguments. Out: what the C function does with them. 
 from __future__ import annotations
 
 import types
+from typing import Any
 
 from framejit.exc import GraphBreak
+from framejit.values.core import complaints
 from framejit.values.core.base import NULL, Args, Kwargs
 from framejit.values.core.constants import ConstantValue
 from framejit.values.core.methods import count_error
+from framejit.values.core.operations import ClassAttribute
 from framejit.values.core.registry import Result
 from framejit.values.core.space import Space
 from framejit.values.objects.classes import ClassValue, new_instance, refuse_surplus
+from framejit.values.objects.functions import BoundBuiltin, BuiltinValue
 from framejit.values.objects.instances import ObjectValue
 from framejit.values.objects.text import format_object
 
@@ -70,3 +74,24 @@ def object_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Result
             space.run_real(object().__format__, text)
         return format_object(space, value, text)
     raise GraphBreak("FJ0133", f"object.{name} of a {value.describe()}")
+
+
+def bound_by_hand(
+    space: Space, method: BuiltinValue, name: str, args: Args, kwargs: Kwargs
+) -> Result:
+    """``object.__setattr__.__get__(obj)``: a method in C of the class it is taken from, whatever
+    the class of ``obj`` has under its name."""
+    raw: Any = method.function
+    binds = type(raw) in (types.MethodDescriptorType, types.WrapperDescriptorType)
+    receiver = args[0].realize() if args else NULL
+    if name != "__get__" or not binds or kwargs or len(args) > 2 or not args or receiver.is_none():
+        raise GraphBreak("FJ0132", f"calling {name}() of a {method.describe()}")
+    cls, named = receiver.python_type(), raw.__name__
+    if not issubclass(cls, raw.__objclass__):
+        return space.raise_error(TypeError, complaints.method_of_another(raw, cls, bound=True))
+    found = ClassAttribute(raw, method.source, raw.__objclass__)  # type: ignore[arg-type]
+    made = space.now(space.bind_class_attribute(found, receiver, cls, named))
+    if isinstance(made, BoundBuiltin):
+        usual = space.class_attribute(cls, named)
+        made.raw = None if usual is not None and usual.raw is raw else raw
+    return made

@@ -18,7 +18,7 @@ from framejit.source import Source
 from framejit.values.containers.mappings import DictValue, InstanceDictValue
 from framejit.values.containers.sequences import ListValue, TupleValue
 from framejit.values.core import polyfills
-from framejit.values.core.base import Args, Declared, Kwargs, Value
+from framejit.values.core.base import Args, Declared, Kwargs, Value, type_name
 from framejit.values.core.constants import ConstantValue, constant_value
 from framejit.values.core.keys import ReferenceKey, key_of
 from framejit.values.core.registry import NAMED_LOOKASIDES, Result, lookaside, wraps
@@ -237,6 +237,10 @@ def _make_reference(space: Space, args: Args, kwargs: Kwargs) -> Value:
     if len(args) != 1 or kwargs:
         raise GraphBreak("FJ0163", "making a weak reference with a callback")
     target = args[0].realize()
+    cls = target.python_type()
+    if not cls.__weakrefoffset__:
+        text = f"cannot create weak reference to {type_name(cls)!r} object"
+        return space.raise_error(TypeError, text)
     # Something else must keep the object alive as long as in eager: it must be part of another one.
     # A class lives long enough, too.
     kept = target.source is not None and target.source.base is not None
