@@ -43,6 +43,7 @@ from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
 from framejit.graph.parts import PARTS, Part, independent_parts
 from framejit.graph.plain_inputs import as_plain, is_of_program, with_plain
 from framejit.graph.repeats import REGIONS, find_regions
+from framejit.graph.result_hooks import results_with_hooks, with_quiet_hooks
 from framejit.graph.splits import DIVIDE, divide_around
 from framejit.graph.undo import undone
 from framejit.graph.uneven import UNEVEN, divided_when_uneven, runs_twice, uneven_parts
@@ -73,6 +74,7 @@ class Graph:
     plain: tuple[int, ...] | None = None
     spent: UsedUp = ()
     unreached: tuple[int, ...] = ()
+    hooked: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -100,6 +102,8 @@ class Care:
     #: For each group of operations that has to be apart from the rest once backward comes for some
     #: results only: the positions of the results that it reaches.
     uneven: tuple[tuple[int, ...], ...] = ()
+    #: Positions of the results whose hooks must not be called with None.
+    hooked: tuple[int, ...] = ()
     #: Positions of the arguments that checkpoints use, where a compiler has decided about these.
     checkpointed: tuple[int, ...] = ()
 
@@ -114,6 +118,8 @@ class Care:
             graph = with_detached(graph, self.unreached)
         if reached is not None:
             graph = exact_gradients(graph, reached, self.in_parts or bool(self.uneven))
+        if self.hooked and not is_as_recorded(compiled, recorded):
+            graph = with_quiet_hooks(graph, self.hooked)
         if self.checkpointed:
             graph = with_checked_operands(graph, recorded, self.checkpointed)
         graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
@@ -183,6 +189,7 @@ def finish_graph(trace: Trace) -> Graph:
         reached=reached_inputs(builder), saved=builder.saved_inputs(),
         unreached=() if opens_hooks(module) else unreached_inputs(builder),
         plain=plain if classes else None,
+        hooked=results_with_hooks(builder) if torch.is_grad_enabled() else (),
         expects=bool(trace.space.effects.expected),
         spent=tuple(zip(spent, _reached(builder, [originals[i] for i in spent]), strict=True)),
     )  # fmt: skip
@@ -260,7 +267,8 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
     uneven = None if in_parts else module.meta.get(UNEVEN)
     care = Care(
         graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.plain, graph.spent,
-        unreached, uneven=tuple(map(tuple, uneven.groups)) if uneven else (), checkpointed=operands,
+        unreached, uneven=tuple(map(tuple, uneven.groups)) if uneven else (), hooked=graph.hooked,
+        checkpointed=operands,
     )  # fmt: skip
     sources = [value.source for value in graph.inputs if value.source is not None]
     call = GraphCall(compiled, module, sources, care)
