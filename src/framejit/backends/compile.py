@@ -31,6 +31,7 @@ from ..graph.plain_inputs import is_of_program
 from ..graph.repeats import REGIONS
 from ..graph.splits import DIVIDE
 from ..graph.tensor_class import own_methods
+from ..graph.uneven import UNEVEN
 from ..report import events, messages
 from . import repro
 from .context import preserved_state, refusals
@@ -67,6 +68,9 @@ def compile_graph(
     if splits is not None:
         _divide(gm, divide, splits, name)
     find_regions = _shown(gm, example_inputs)
+    if UNEVEN in gm.meta:
+        again = functools.partial(compile_graph, backend, name)
+        gm.meta[UNEVEN] = gm.meta[UNEVEN]._replace(compiler=again)
     # Without need they are seen: torch.fx asks proxies the same way, when caches are read.
     classes = any(map(is_of_program, example_inputs))
 

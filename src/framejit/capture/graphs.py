@@ -40,11 +40,13 @@ from framejit.graph.gradients import (
 )
 from framejit.graph.lazy import is_as_recorded, operation_count, outer_graph, targets_in
 from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
-from framejit.graph.parts import PARTS, independent_parts
+from framejit.graph.parts import PARTS, Part, independent_parts
 from framejit.graph.plain_inputs import as_plain, is_of_program, with_plain
 from framejit.graph.repeats import REGIONS, find_regions
+from framejit.graph.result_hooks import results_with_hooks, with_quiet_hooks
 from framejit.graph.splits import DIVIDE, divide_around
 from framejit.graph.undo import undone
+from framejit.graph.uneven import UNEVEN, divided_when_uneven, runs_twice, uneven_parts
 from framejit.interpreter.outcomes import Again, Broken
 from framejit.interpreter.side_run import is_pure_round_trip
 from framejit.source import Source
@@ -72,6 +74,7 @@ class Graph:
     plain: tuple[int, ...] | None = None
     spent: UsedUp = ()
     unreached: tuple[int, ...] = ()
+    hooked: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -96,6 +99,11 @@ class Care:
     spent: UsedUp = ()
     #: Positions of the arguments that autograd must not come to through this graph.
     unreached: tuple[int, ...] = ()
+    #: For each group of operations that has to be apart from the rest once backward comes for some
+    #: results only: the positions of the results that it reaches.
+    uneven: tuple[tuple[int, ...], ...] = ()
+    #: Positions of the results whose hooks must not be called with None.
+    hooked: tuple[int, ...] = ()
     #: Positions of the arguments that checkpoints use, where a compiler has decided about these.
     checkpointed: tuple[int, ...] = ()
 
@@ -104,10 +112,14 @@ class Care:
     ) -> Callable[..., Any]:
         """What the generated function calls."""
         reached, graph = self.reached, compiled
+        if self.uneven and not is_as_recorded(compiled, recorded):
+            graph = divided_when_uneven(graph, recorded, self.uneven, _divide(recorded))
         if self.unreached:
             graph = with_detached(graph, self.unreached)
         if reached is not None:
-            graph = exact_gradients(graph, reached, self.in_parts)
+            graph = exact_gradients(graph, reached, self.in_parts or bool(self.uneven))
+        if self.hooked and not is_as_recorded(compiled, recorded):
+            graph = with_quiet_hooks(graph, self.hooked)
         if self.checkpointed:
             graph = with_checked_operands(graph, recorded, self.checkpointed)
         graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
@@ -160,6 +172,8 @@ def finish_graph(trace: Trace) -> Graph:
     if opens_hooks(module) or trace.around is not None:  # they may save what is written
         as_it_is = as_it_is or builder.reads_what_it_writes()
     parts = [] if as_it_is else independent_parts(builder, module)
+    if parts is None or parts:
+        parts = _even_parts(builder, module, parts)
     module.meta[PARTS] = bucketed_parts(builder, module) if parts is None else parts
     module.meta[DIVIDE] = functools.partial(divide_around, builder, module)
     recordings = trace.space.task.recordings
@@ -175,9 +189,25 @@ def finish_graph(trace: Trace) -> Graph:
         reached=reached_inputs(builder), saved=builder.saved_inputs(),
         unreached=() if opens_hooks(module) else unreached_inputs(builder),
         plain=plain if classes else None,
+        hooked=results_with_hooks(builder) if torch.is_grad_enabled() else (),
         expects=bool(trace.space.effects.expected),
         spent=tuple(zip(spent, _reached(builder, [originals[i] for i in spent]), strict=True)),
     )  # fmt: skip
+
+
+def _even_parts(
+    builder: GraphBuilder, module: torch.fx.GraphModule, parts: list[Part] | None
+) -> list[Part] | None:
+    """The parts of a graph whose backward may come for some results only; it is left whole until
+    one does, where the gradients can then be computed in another way."""
+    uneven = uneven_parts(builder, module)
+    if uneven is None:
+        return parts
+    user_code = any(map(_is_user_code, targets_in(module)))
+    if parts is not None or user_code or not runs_twice(builder, module):
+        return uneven.parts
+    module.meta[UNEVEN] = uneven
+    return None
 
 
 def _hands_out_bare_views(trace: Trace, results: list[Any]) -> bool:
@@ -234,9 +264,11 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
     as_they_are = user_code or is_as_recorded(compiled, module) or bool(roots) or active_hooks()
     unreached = () if as_they_are else graph.unreached
     operands = () if is_as_recorded(compiled, module) else operands_of_checkpoints(module)
+    uneven = None if in_parts else module.meta.get(UNEVEN)
     care = Care(
         graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.plain, graph.spent,
-        unreached, operands,
+        unreached, uneven=tuple(map(tuple, uneven.groups)) if uneven else (), hooked=graph.hooked,
+        checkpointed=operands,
     )  # fmt: skip
     sources = [value.source for value in graph.inputs if value.source is not None]
     call = GraphCall(compiled, module, sources, care)
@@ -300,6 +332,14 @@ def _is_user_code(function: Any) -> bool:
     return type(function) is types.FunctionType and not (
         function in TARGETS or (function.__module__ or "").startswith("torch")
     )
+
+
+def _divide(recorded: Callable[..., Any]) -> Callable[[list[Any]], Callable[..., Any]] | None:
+    """Compiles a recorded graph in parts, for arguments; None: its compiler is not here."""
+    uneven = recorded.meta.get(UNEVEN) if isinstance(recorded, torch.fx.GraphModule) else None
+    if uneven is None or uneven.compiler is None:
+        return None
+    return _unseen(lambda arguments: uneven.compiler(uneven.divided(recorded), arguments))
 
 
 def _unseen(graph: Callable[..., Any]) -> Callable[..., Any]:

@@ -227,7 +227,7 @@ def called_nodes(module: GraphModule) -> list[torch.fx.Node]:
     return list(module.graph.nodes) if nodes is None else nodes
 
 
-def is_as_recorded(compiled: Any, module: GraphModule) -> bool:
+def is_as_recorded(compiled: Any, module: Any) -> bool:
     """Is what a backend returned for a graph the graph itself?"""
     own = getattr(compiled, "__self__", None) is module
     return compiled is module or (own and compiled.__name__ == "forward")

@@ -79,18 +79,30 @@ def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> li
     if switches and several and _views_late(builder, {*builder.operations}, of_inputs=True):
         return []
     as_is = any(one.effect and one.node.target in _AS_THEY_ARE for one in builder.recorded)
-    component = _components(builder) if several else {}
+    hanging, apart = components(builder) if several else ({}, False)
+    component = hanging if apart else {}
     calls = calls_of(builder, module) if component or as_is else None
     whole: list[Part] | None = [] if as_is else None
     if calls is None:
         return whole
-    found = _in_order(builder, calls, component)
+    found = in_order(builder, calls, component)
     if views_late_between(builder, module, found):
         return []
     if not _separable(builder, found) or not _exchange_in_order(builder, found):
         return whole
     if not all(_in_one_part(within, found) for within in _differentiated(builder)):
         return []
+    return completed(builder, module, found)
+
+
+def parted(
+    builder: GraphBuilder, module: torch.fx.GraphModule, found: list[list[_Node]]
+) -> list[Part] | None:
+    """The parts, if there are several and these operations can be parts."""
+    if len(found) < 2 or views_late_between(builder, module, found):
+        return None
+    if not _separable(builder, found) or not _exchange_in_order(builder, found):
+        return None
     return completed(builder, module, found)
 
 
@@ -276,9 +288,9 @@ def _crossing(parts: list[list[_Node]]) -> set[_Node]:
     }  # fmt: skip
 
 
-def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
+def components(builder: GraphBuilder) -> tuple[dict[_Node, _Node], bool]:
     """One node that represents all it hangs together with, for those that have a gradient and that
-    a result needs; empty if all hang together."""
+    a result needs; are there several?"""
     above: dict[_Node, _Node] = {}
     owner = owners(builder)
 
@@ -304,10 +316,9 @@ def _components(builder: GraphBuilder) -> dict[_Node, _Node]:
         for one in joined:
             above[top(one)] = top(node)
     needed = {top(node) for node in builder.outputs if node in above}
-    if len(needed) < 2:
-        return {}
+    several = len(needed) > 1
     needed.update([top(node) for node in gradients if node in above])
-    return {node: top(node) for node in above if top(node) in needed}
+    return {node: top(node) for node in above if top(node) in needed}, several
 
 
 def _shares_only_parts(operation: Operation) -> bool:
@@ -315,7 +326,7 @@ def _shares_only_parts(operation: Operation) -> bool:
     return all(one.meta.wraps and not one.fake._is_view() for one in operation.examples)
 
 
-def _in_order(
+def in_order(
     builder: GraphBuilder, calls: list[_Node], component: dict[_Node, _Node]
 ) -> list[list[_Node]]:
     """As few parts as possible: an operation may run earlier or later than it does in the program

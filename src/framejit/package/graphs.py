@@ -43,6 +43,7 @@ def encode_care(care: Care, encoder: Encoder) -> Json:
         "plain": None if care.plain is None else list(care.plain),
         "spent": [[position, list(arguments)] for position, arguments in care.spent],
         "unreached": list(care.unreached), "checkpointed": list(care.checkpointed),
+        "hooked": list(care.hooked), "uneven": [list(group) for group in care.uneven],
     }  # fmt: skip
 
 
@@ -62,6 +63,8 @@ def decode_care(saved: Json, decoder: Decoder) -> Care:
         spent=tuple([(position, tuple(reached)) for position, reached in saved["spent"]]),
         unreached=tuple(saved["unreached"]),
         checkpointed=tuple(saved["checkpointed"]),
+        uneven=tuple(map(tuple, saved["uneven"])),
+        hooked=tuple(saved["hooked"]),
     )
 
 
