@@ -20,6 +20,8 @@ import torch
 _FEW_OBJECTS, _MOST_UNSEEN = 10_000, 700_000
 #: The same for a part of a capture.
 _FEW_OF_PART = 700
+#: The collector's thresholds while a compiler works.
+_WHILE_COMPILING = (10_000, 10, 10)
 _unseen_objects = _full_collections = 0
 
 
@@ -37,6 +39,24 @@ def no_collection(part: bool = False) -> Iterator[None]:
     finally:
         _grow_old(_FEW_OF_PART if part else _FEW_OBJECTS)
         gc.enable()
+
+
+@contextlib.contextmanager
+def rare_collection() -> Iterator[None]:
+    """A compiler makes many objects and garbage in cycles, too, so the collector goes on; but it
+    looks less often, and not at what was there before, all of torch and the models."""
+    if not gc.isenabled() or gc.get_freeze_count():  # frozen ones would come back
+        yield
+        return
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*_WHILE_COMPILING)
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == _WHILE_COMPILING:
+            gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 class ImportsGrowOld(importlib.abc.MetaPathFinder):

@@ -17,6 +17,7 @@ import torch
 import torch.fx
 from torch._guards import TracingContext
 
+from ..collection import rare_collection
 from ..graph.lazy import lazy_graph_modules
 from ..graph.outlining import has_regions
 from ..graph.second_order import inner_graph
@@ -107,7 +108,7 @@ class InductorBackend:
             from .inductor_regions import settings_for_regions  # a part of Inductor's
 
             patches = settings_for_regions(patches)
-        with aot_settings(donate=True, generators=True), lazy_graph_modules():
+        with aot_settings(donate=True, generators=True), lazy_graph_modules(), rare_collection():
             compiled: Any = compile_fx(
                 gm, inputs, inner_compile=_compile_inner, config_patches=patches
             )
@@ -153,12 +154,13 @@ class InductorBackend:
 def _compile_inner(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
     """One graph of AOTAutograd's. Regions that Inductor cannot compile are compiled flat: that may
     be found out when the backward graph is compiled, after forward has run."""
-    if with_handles(gm):  # another mesh may be equal, and the cache would give it for this one
-        from torch._inductor import config  # slow optional dependency
+    with contextlib.ExitStack() as stack:
+        if with_handles(gm):  # another mesh may be equal, and the cache would give it for this one
+            from torch._inductor import config  # slow optional dependency
 
-        with patched(config, fx_graph_cache=False, fx_graph_remote_cache=False):
-            return _compile_in_regions(gm, inputs, **options)
-    return _compile_in_regions(gm, inputs, **options)
+            stack.enter_context(patched(config, fx_graph_cache=False, fx_graph_remote_cache=False))
+        stack.enter_context(rare_collection())  # a backward graph may come by itself
+        return _compile_in_regions(gm, inputs, **options)
 
 
 def _compile_in_regions(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:

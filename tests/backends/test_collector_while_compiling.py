@@ -1,0 +1,110 @@
+"""The garbage collector looks less often while Inductor compiles, and as before afterwards."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+from torch._inductor.custom_graph_pass import CustomGraphPass
+
+import framejit
+from framejit.collection import rare_collection
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+class Looking(CustomGraphPass):
+    """What the collector does while each graph is compiled."""
+
+    def __init__(self, error=None):
+        self.seen, self.error = [], error
+
+    def __call__(self, graph):
+        self.seen.append((gc.isenabled(), gc.get_threshold(), gc.get_freeze_count() > 0))
+        if self.error is not None:
+            raise self.error
+
+    def uuid(self):
+        return None
+
+
+@pytest.fixture(autouse=True)
+def collector():
+    before = gc.get_threshold()
+    gc.set_threshold(800, 11, 12)
+    yield
+    gc.unfreeze()
+    gc.enable()
+    gc.set_threshold(*before)
+
+
+def state():
+    return gc.isenabled(), gc.get_threshold(), gc.get_freeze_count() > 0
+
+
+def trained(looking):
+    """A forward graph and, when backward comes, a backward graph."""
+    x = torch.randn(3, 4, requires_grad=True)
+    options = {"post_grad_custom_pre_pass": looking}
+    compiled = framejit.compile(lambda x: x.sin() * x.exp(), backend="inductor", options=options)
+    before = state()
+    y = compiled(x)
+    assert state() == before
+    y.sum().backward()
+    assert state() == before
+    torch.testing.assert_close(x.grad, (x.cos() + x.sin()).detach() * x.exp().detach())
+
+
+def test_it_looks_less_often_and_not_at_what_was_there_before():
+    looking = Looking()
+    trained(looking)
+    assert looking.seen == [(True, (10_000, 10, 10), True)] * 2
+
+
+def test_programs_that_have_switched_it_off_are_left_alone():
+    gc.disable()
+    looking = Looking()
+    trained(looking)
+    assert looking.seen == [(False, (800, 11, 12), False)] * 2
+
+
+def test_what_programs_have_frozen_stays_so():
+    gc.freeze()
+    looking = Looking()
+    trained(looking)
+    assert looking.seen == [(True, (800, 11, 12), True)] * 2
+    assert gc.get_freeze_count() > 0
+
+
+def test_errors_leave_it_as_it_was():
+    looking = Looking(RuntimeError("not this graph"))
+    compiled = framejit.compile(
+        lambda x: x + 1, backend="inductor", options={"post_grad_custom_pre_pass": looking}
+    )
+    before = state()
+    with pytest.raises(framejit.exc.BackendCompilerFailed, match="not this graph"):
+        compiled(torch.ones(2))
+    assert state() == before
+    assert looking.seen
+
+
+def test_thresholds_that_others_set_meanwhile_stay():
+    with rare_collection():
+        gc.set_threshold(123, 4, 5)
+    assert gc.get_threshold() == (123, 4, 5)
+    assert gc.get_freeze_count() == 0
+
+
+def test_garbage_goes_meanwhile_and_what_was_garbage_before_goes_afterwards():
+    class Cycle:
+        def __init__(self):
+            self.own = self
+
+    early = weakref.ref(Cycle())
+    with rare_collection():
+        late = weakref.ref(Cycle())
+        gc.collect()
+        assert late() is None
+        assert early() is not None
+    gc.collect()
+    assert early() is None
