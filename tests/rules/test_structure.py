@@ -15,7 +15,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 ORDER = [
     {"exc"},
     {"classes", "config", "source", "directives", "strictness", "version"}
-    | {"files", "tensor_file", "forks"},
+    | {"collection", "files", "tensor_file", "forks"},
     {"torchcompat"},
     {"report"},
     {"native"},
@@ -26,7 +26,6 @@ ORDER = [
     {"interpreter"},
     {"backends"},
     {"codegen"},
-    {"collection"},
     {"capture"},
     {"peer"},
     {"plain", "interruptions"},
