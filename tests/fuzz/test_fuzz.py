@@ -73,7 +73,7 @@ def test_a_few_programs(mode: str, first: int, count: int) -> None:
     ("plain", FIRST_STATE_PROGRAM + 2000, 125), ("plain", FIRST_STATE_PROGRAM + 6000, 50),
     ("cut", FIRST_STATE_PROGRAM + 5020, 40),
     ("plain", FIRST_PROGRAM_OF_CALLS + 280, 20), ("plain", FIRST_PROGRAM_OF_CALLS + 1000, 40),
-    ("plain", FIRST_PROGRAM_OF_FEATURES + 30, 30), ("plain", FIRST_PROGRAM_OF_OBJECTS, 60),
+    ("plain", FIRST_PROGRAM_OF_FEATURES + 30, 30), ("plain", FIRST_PROGRAM_OF_OBJECTS, 120),
     ("again", FIRST_PROGRAM_OF_OBJECTS + 20_000, 40),
     ("plain", FIRST_PROGRAM_OF_REPEATS + 30, 30),
     ("plain", FIRST_PROGRAM_OF_COMPUTING_REPEATS + 30, 40),
