@@ -14,11 +14,7 @@ import torch
 import torch.fx
 
 from ..graph.outlining import has_regions
-from .recomputed import recompute_from_results
-from .separate import separate_results
-
-#: Says in keys of Inductor's cache what the partitioner does to regions.
-_KEY = "framejit: separate results, masks computed from them"
+from . import recomputed, separate
 
 
 def settings_for_regions(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,7 +32,7 @@ def _partitioner(chosen: Any) -> Any:
     memory with nothing."""
     # Inductor has imported them, or is about to.
     from torch._functorch.partitioners import min_cut_rematerialization_partition
-    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
 
     partition = chosen or min_cut_rematerialization_partition
 
@@ -45,18 +41,19 @@ def _partitioner(chosen: Any) -> Any:
             self, gm: torch.fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any
         ) -> Any:
             if has_regions(gm):
-                separate_results(gm)
+                separate.separate_results(gm)
                 return partition(gm, joint_inputs, **kwargs)
             forward, backward = partition(gm, joint_inputs, **kwargs)  # of one region
-            recompute_from_results(forward, backward, kwargs["num_fwd_outputs"])
+            recomputed.recompute_from_results(forward, backward, kwargs["num_fwd_outputs"])
             return forward, backward
 
         def uuid(self) -> Any:
             """Part of the key of Inductor's cache; None: what is compiled is not cached."""
+            ours = get_hash_for_files((__file__, str(recomputed.__file__), str(separate.__file__)))
             if chosen is None:
-                return _KEY
+                return ours
             name = chosen.uuid()
-            return None if name is None else (_KEY, name)
+            return None if name is None else (ours, name)
 
         def __reduce__(self) -> Any:
             """Settings are part of that key as well, pickled."""

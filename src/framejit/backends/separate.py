@@ -3,7 +3,8 @@
 In: a joint graph of AOTAutograd's, in which regions have been divided into forward and backward.
 What a forward subgraph saves may be an argument of it, a view of one, or a view of another result:
 Inductor would write to that memory when it believes it free. Out: the same graph, changed in place:
-such results are viewed outside, where everybody sees what they are views of. Used by aot and
+such results are viewed outside, where everybody sees what they are views of. Nor is a call given a
+copy of what it writes to where only the call would see it. Used by aot and
 inductor. Next: the partitioner.
 """
 
@@ -33,7 +34,8 @@ class _Result(NamedTuple):
 
 def separate_results(gm: torch.fx.GraphModule) -> None:
     """Change ``gm`` such that no two results of a subgraph share memory, nor a result and an
-    argument. Raises RuntimeError where that cannot be seen."""
+    argument, and such that no call is given a copy without need. Raises RuntimeError where the
+    former cannot be seen."""
     calls: dict[str, list[_Node]] = {}
     for node in gm.graph.find_nodes(op="call_function", target=invoke_subgraph):
         calls.setdefault(node.args[0].target, []).append(node)

@@ -326,9 +326,9 @@ class _Reader:
         less compiled?"""
         call = group.calls[0]
         metas = self._metas([*call.inputs, *call.nodes])
-        if any(node.target in _LAID_OUT for node in call.nodes):
-            if any(meta.symbolic for meta in metas):
-                return False
+        convolves = any(node.target in _LAID_OUT for node in call.nodes)
+        if convolves and any(meta.symbolic for meta in metas):
+            return False
         touched = _elements(metas)
         if _elements(self._metas([call.inputs[i] for i in call.written])) > COPIED * touched:
             return False
