@@ -1,5 +1,6 @@
 """For all tests: counters start empty, bugs of framejit are errors, model libraries import."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -29,6 +30,25 @@ def pytest_configure(config):
 
         framejit.config.audit = 1.0
         config.option.timeout = 0  # much is done three times
+
+
+def pytest_collection_finish(session):
+    leave_out_of_collections()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        leave_out_of_collections()
+    return result
+
+
+def leave_out_of_collections():
+    """The collector does not look again at what is there now: thousands of tests, torch and the
+    model libraries are so many objects that walking them would take most of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,8 @@ _FEW_OF_PART = 700
 #: The collector's thresholds while a compiler works.
 _WHILE_COMPILING = (10_000, 10, 10)
 _unseen_objects = _full_collections = 0
+#: How many full collections there had been when frozen objects were last counted, and were there.
+_frozen_at = -1
 
 
 @contextlib.contextmanager
@@ -45,9 +47,10 @@ def no_collection(part: bool = False) -> Iterator[None]:
 def rare_collection() -> Iterator[None]:
     """A compiler makes many objects and garbage in cycles, too, so the collector goes on; but it
     looks less often, and not at what was there before, all of torch and the models."""
-    if not gc.isenabled() or gc.get_freeze_count():  # frozen ones would come back
+    if not gc.isenabled() or _are_some_frozen():
         yield
         return
+    global _frozen_at
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*_WHILE_COMPILING)
@@ -57,6 +60,7 @@ def rare_collection() -> Iterator[None]:
         if gc.get_threshold() == _WHILE_COMPILING:
             gc.set_threshold(*before)
         gc.unfreeze()
+        _frozen_at = -1
 
 
 class ImportsGrowOld(importlib.abc.MetaPathFinder):
@@ -83,7 +87,7 @@ def _grow_old(few: int) -> None:
     """Let the collector take all objects for old ones, which costs nothing: it would walk what has
     just been made, and find that all of it is in use."""
     global _unseen_objects, _full_collections
-    if gc.get_count()[0] < few or gc.get_freeze_count():  # frozen ones would come back
+    if gc.get_count()[0] < few or _are_some_frozen():
         return
     before, _full_collections = _full_collections, gc.get_stats()[2]["collections"]
     if _full_collections != before:  # it has seen the earlier ones
@@ -93,6 +97,18 @@ def _grow_old(few: int) -> None:
     gc.unfreeze()
     if _unseen_objects > _MOST_UNSEEN and few == _FEW_OBJECTS:
         gc.collect()
+
+
+def _are_some_frozen() -> bool:
+    """Has the program frozen objects, which would come back? Counting them takes longer than much
+    of a capture where all that a server has loaded is frozen: once after each full collection."""
+    global _frozen_at
+    full = gc.get_stats()[2]["collections"]
+    if full != _frozen_at:
+        if not gc.get_freeze_count():  # takes no time then
+            return False
+        _frozen_at = full
+    return True
 
 
 @contextlib.contextmanager

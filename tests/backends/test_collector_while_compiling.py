@@ -8,7 +8,7 @@ import torch
 from torch._inductor.custom_graph_pass import CustomGraphPass
 
 import framejit
-from framejit.collection import rare_collection
+from framejit.collection import no_collection, rare_collection
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -32,6 +32,8 @@ class Looking(CustomGraphPass):
 def collector():
     before = gc.get_threshold()
     gc.set_threshold(800, 11, 12)
+    gc.unfreeze()
+    gc.collect()  # framejit counts what is frozen once after each
     yield
     gc.unfreeze()
     gc.enable()
@@ -108,3 +110,20 @@ def test_garbage_goes_meanwhile_and_what_was_garbage_before_goes_afterwards():
         assert early() is not None
     gc.collect()
     assert early() is None
+
+
+def test_what_is_frozen_is_counted_once_after_each_full_collection(monkeypatch):
+    gc.freeze()
+    counted = []
+    count = gc.get_freeze_count
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counted.append(1) or count())
+    made = []
+    for _ in range(3):
+        with no_collection():
+            made += [[] for _ in range(20_000)]
+    assert len(counted) == 1
+    gc.unfreeze()
+    gc.collect()
+    with no_collection():
+        made += [[] for _ in range(20_000)]
+    assert gc.get_count()[0] < 1_000  # they have grown old
