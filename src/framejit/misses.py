@@ -20,6 +20,7 @@ from framejit.exc import FramejitError, InternalError, NothingFits
 from framejit.graph.silence import remembering
 from framejit.interruptions import carried
 from framejit.report import events
+from framejit.values.core import inline_policy
 
 if TYPE_CHECKING:  # a release without tables has no captures
     from framejit.capture.target import Target
@@ -147,6 +148,9 @@ def miss(compiled: Any, slots: tuple[Any, ...]) -> Any:
                 compiled.recode(function)
                 if compiled.run_only:
                     return None
+            if function is not None and inline_policy.has_other_builtins(function):
+                compiled.left("FJ0306", "its builtins are not those of its globals")
+                return None
             for entry in compiled.entries:  # another thread may have been faster
                 if entry.tree.check(slots) is not None:
                     return entry

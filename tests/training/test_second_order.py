@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 import framejit
-from checking import Comparison
+from checking import Comparison, CountingAround
 from framejit.audit.comparison import Tolerance
 
 BACKENDS = ["eager", "aot_eager", "inductor"]
@@ -167,6 +167,34 @@ def test_autocast_around_the_gradient_is_that_of_its_operations():
             (slope,) = torch.autograd.grad(y, x, create_graph=True)
         found.append(torch.autograd.grad(slope.sum(), x)[0])
     torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_argument_that_was_computed_from_another(backend):
+    """The gradient of the one does not count what comes through the other; hooks hear it once."""
+
+    def program(compile):
+        x = torch.linspace(0.1, 1, 4, dtype=torch.double, requires_grad=True)
+        seen = []
+        x.register_hook(lambda g: seen.append(g.detach()))
+
+        def f(x):
+            y = x * x * x
+            framejit.graph_break()
+            y.register_hook(lambda g: seen.append(g.detach()))
+            return x * y.sin()
+
+        loss = compile(f)(x).sum()
+        (slope,) = torch.autograd.grad(loss, x, create_graph=True)
+        found = torch.autograd.grad(slope.sum(), x)
+        compile(f)(x).sum().backward(create_graph=True)
+        return slope, found, x.grad, seen
+
+    expected = program(lambda f: f)
+    around = CountingAround(backend)
+    got = program(lambda f: framejit.compile(f, backend=around))
+    Comparison(Tolerance(1e-10, 1e-10)).compare(expected, got, "")
+    assert len(around.graphs) == 4
 
 
 def test_what_is_differentiated_once_keeps_nothing():

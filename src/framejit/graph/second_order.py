@@ -59,6 +59,24 @@ def inner_graph(run: Callable[..., Any]) -> Callable[..., Any]:
     return getattr(run, "inner_graph", run)
 
 
+def alias(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values and history by another node. Autograd stops there where it is asked for its
+    gradient: it neither goes on to other arguments, of which this one may have been computed, nor
+    calls anybody's hooks."""
+    found: torch.Tensor = _Alias.apply(tensor)
+    return found
+
+
+class _Alias(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:  # type: ignore[override]
+        return gradient
+
+
 class _Again:
     """Called after the compiled backward."""
 
@@ -92,12 +110,14 @@ class _Again:
         inputs = [tensor for tensor in tensors if tensor.requires_grad]
         if recorded is None:
             return self._once(gradients, inputs)
+        copies = {id(one): alias(one) for one in inputs}
         with torch._C._DisableAutocast():
-            results = recorded(*self.arguments)
+            results = recorded(*[copies.get(id(one), one) for one in self.arguments])
         outputs = [results[self.places[number]] for number in wanted]
         grads = [given[number] for number in wanted]
+        stops = [copies[id(one)] for one in inputs]
         found = iter(
-            torch.autograd.grad(outputs, inputs, grads, create_graph=True, allow_unused=True)
+            torch.autograd.grad(outputs, stops, grads, create_graph=True, allow_unused=True)
         )
         return tuple([next(found) if tensor.requires_grad else None for tensor in tensors])
 

@@ -38,7 +38,7 @@ from framejit.interpreter.outcomes import (
 from framejit.interpreter.registry import HANDLERS, Handler
 from framejit.report import events
 from framejit.values.core.base import CallRequest, Raised, Value, type_name
-from framejit.values.core.inline_policy import goes_on_alone
+from framejit.values.core.inline_policy import check_builtins, goes_on_alone
 from framejit.values.core.registry import Result
 from framejit.values.core.space import Space
 from framejit.values.objects.exceptions import ExceptionValue, note_read
@@ -159,6 +159,7 @@ class Interpreter(Attempts):
         """The frame of a call, one level deeper."""
         if self.depth >= config.inline_depth_limit:
             raise GraphBreak("FJ0139", "calls are nested too deeply to be inlined")
+        check_builtins(request.function.function)
         self.depth += 1
         self.changes.note()
         function = request.function

@@ -12,6 +12,8 @@ import sys
 import types
 from typing import Any
 
+from framejit.exc import GraphBreak
+
 #: Standard library modules whose Python code is ordinary computation.
 _TRACED_STDLIB = frozenset(
     [
@@ -87,6 +89,21 @@ def refuses(code: types.CodeType, namespace: dict[str, Any]) -> str | None:
     name = namespace.get("__name__") or ""
     reason = _refusals[code] = _refusal(str(name))
     return reason
+
+
+def has_other_builtins(function: types.FunctionType) -> bool:
+    """Does it look for builtins elsewhere than its globals say now? It got its own when it was
+    made."""
+    scope = function.__globals__.get("__builtins__", builtins)
+    scope = vars(scope) if isinstance(scope, types.ModuleType) else scope
+    return function.__builtins__ is not scope  # type: ignore[attr-defined]
+
+
+def check_builtins(function: types.FunctionType | None) -> None:
+    """GraphBreak if a function has others; one that is made here has not."""
+    if function is not None and has_other_builtins(function):
+        reason = "its builtins are not those of its globals"
+        raise GraphBreak("FJ0131", f"calling {function.__qualname__}(): {reason}")
 
 
 #: Why the wrapper of ``torch._disable_dynamo`` is not traced through.
