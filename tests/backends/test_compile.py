@@ -299,6 +299,8 @@ def test_autocast_is_put_back():
         compile_graph(rude, None, gm, inputs)
         assert torch.is_autocast_enabled("cpu") and torch.is_inference_mode_enabled()
         assert torch.get_autocast_dtype("cpu") is torch.bfloat16
+    compile_graph(rude, None, gm, inputs)  # autocast is off
+    assert torch.get_autocast_dtype("cpu") is torch.bfloat16
 
 
 KINDS = ("overlap", "apart", "transposed", "whole")

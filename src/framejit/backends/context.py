@@ -237,6 +237,7 @@ def aot_settings(donate: bool = False, generators: bool = False) -> Iterator[Non
 def preserved_state() -> Iterator[None]:
     """Put torch's global settings, function modes and all random states back after a block."""
     state, refused = global_state.current(), global_state.refused_hooks()
+    autocast = global_state.Autocast.now()
     depth = global_state.transform_depth()
     modes = global_state.function_modes()
     python_random = random.getstate()
@@ -248,6 +249,7 @@ def preserved_state() -> Iterator[None]:
         global_state.leave_transforms(depth, refused)
         _set_function_modes(modes)
         state.set()
+        autocast.set()
         random.setstate(python_random)
         torch.default_generator.set_state(cpu_random)
         if gpu_random is not None:

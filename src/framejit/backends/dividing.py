@@ -42,6 +42,7 @@ from .context import (
     patched,
     preserved_state,
 )
+from .kept_autocast import KeptAutocast, changes_autocast
 from .repeatable import prepare_backward
 from .segments import Segment, assemble
 from .strides import keep_strides
@@ -117,6 +118,7 @@ def _is_whole(gm: torch.fx.GraphModule) -> bool:
         or gm.meta.get(WRITES)
         or has_scaled_numbers(gm)
         or (WRITES in gm.meta and _idle_dropouts(gm))
+        or changes_autocast(gm)
     )
 
 
@@ -156,9 +158,12 @@ def divided(
         if strided:
             gm = owned_copy(gm)
             keep_strides(gm, strided)
-        if parts is None:
-            return compile_part(gm, inputs)
-        return in_parts(compile_part, gm, inputs, mode, parts)
+        if parts is not None:
+            return in_parts(compile_part, gm, inputs, mode, parts)
+        if changes_autocast(gm):
+            gm = owned_copy(gm)
+            KeptAutocast().enclose(gm)
+        return compile_part(gm, inputs)
 
 
 def parts_of(gm: torch.fx.GraphModule, parts: list[Part]) -> list[Segment]:
@@ -176,21 +181,22 @@ def in_parts(
     mode: FakeTensorMode, parts: list[Part],
 ) -> Callable[..., Any]:  # fmt: skip
     """What runs the parts of ``gm`` one after the other; ``compile_graph`` gets each with inputs
-    that are fake."""
+    that are fake. Each begins and ends under the autocast that the graph begins with."""
     fakes = [as_fake(value, mode) for value in inputs]
     values = dict(zip(gm.graph.find_nodes(op="placeholder"), fakes, strict=True))
     segments = parts_of(gm, parts)
-    todo = iter(zip(segments, parts, strict=True))
+    todo, autocast = iter(zip(segments, parts, strict=True)), KeptAutocast()
     from torch._dispatch.python import enable_python_dispatcher  # imports functorch
 
     def wrap(module: torch.fx.GraphModule, _: list[int]) -> Callable[..., Any]:
         segment, part = next(todo)
         given = [values[node] for node in segment.inputs]
+        autocast.enclose(module)
         if part.compiled:
             # Each needs a context of its own, which its backward graph meets again.
             with preserved_state(), tracing(PartContext(mode)):
                 compiled = compile_graph(module, given)
-        # What one sets, as the grad mode, the next one begins with. (Composite operators in C++
+        # The grad mode that one sets is what the next one begins with. (Composite operators in C++
         # want sizes that are numbers; their Python forms do not.)
         with mode, enable_python_dispatcher():
             values.update(zip(segment.outputs, module.forward(*given), strict=True))

@@ -211,6 +211,8 @@ def _live_dict(out: Emitter, value: DictValue) -> ast.expr:
 
 @emits(DictViewValue)
 def _dict_view(out: Emitter, value: DictViewValue) -> ast.expr:
+    if value.source is not None:
+        return out.load(value.source)
     return out.keep(value, "view", call_of_base(out, value.mapping, value.what))
 
 

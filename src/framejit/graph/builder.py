@@ -145,8 +145,9 @@ class GraphBuilder(Recording):
     ) -> _Node:
         """Record a call that sets state, such as ``torch._C._set_grad_enabled(False)``.
 
-        It is not run, returns nothing known, and is never removed as dead code.
+        It is not run, returns nothing known, and is never removed as dead code, by fx neither.
         """
+        torch.fx.node.has_side_effect(target)
         operation = self._create("call_function", target, args, kwargs, None)
         operation.sets_state = True
         self.changes.note()

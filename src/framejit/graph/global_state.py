@@ -13,7 +13,7 @@ import dataclasses
 import importlib
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._functorch import eager_transforms
@@ -94,6 +94,29 @@ class GlobalState:
                 torch.set_autocast_dtype(device, dtype)
         if torch.is_autocast_cache_enabled() is not self.autocast_cache:
             torch.set_autocast_cache_enabled(self.autocast_cache)
+
+
+class Autocast(NamedTuple):
+    """All settings of autocast, those of devices for which it is off included."""
+
+    devices: tuple[tuple[str, bool, torch.dtype], ...]
+    cache: bool
+
+    @classmethod
+    def now(cls) -> Autocast:
+        """What is set now."""
+        devices = [
+            (device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
+            for device in torch._C._autocast_supported_devices()
+        ]
+        return cls(tuple(devices), torch.is_autocast_cache_enabled())
+
+    def set(self) -> None:
+        """Set it again."""
+        for device, on, dtype in self.devices:
+            torch.set_autocast_enabled(device, on)
+            torch.set_autocast_dtype(device, dtype)
+        torch.set_autocast_cache_enabled(self.cache)
 
 
 #: What sets the state that any operation runs under -> what tells it, and how many leading

@@ -1,24 +1,29 @@
 """The live views of dicts: ``keys()``, ``values()``, ``items()``.
 
-In: a dict value. Out: iteration, membership, comparison, and for keys and items the operations of
-sets. A view holds no content of its own: it asks the dict each time. Next: codegen.
+In: a dict value, or a view that exists already. Out: iteration, membership, comparison, and for
+keys and items the operations of sets. A view holds no content of its own: it asks the dict each
+time. Next: codegen.
 """
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from framejit.exc import GraphBreak
+from framejit.source import Source
+from framejit.values.containers.dict_contents import DictContent
 from framejit.values.containers.iterators import DictIterator
 from framejit.values.containers.live_dicts import ProxyValue
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.containers.set_operands import copy_as, set_of
 from framejit.values.containers.sets import OPERATIONS, SetValue
 from framejit.values.core.base import Value
+from framejit.values.core.constants import wrap_opaque
 from framejit.values.core.keys import asked
 from framejit.values.core.methods import ContainerValue, container_of, method
-from framejit.values.core.registry import Result
+from framejit.values.core.registry import Result, wraps
 
 if TYPE_CHECKING:
     from framejit.values.containers.mappings import DictValue
@@ -130,6 +135,30 @@ class DictViewValue(ContainerValue):
     @method()
     def do___reversed__(self, space: Space) -> Value:
         return DictIterator(space, self.mapping, self.what, reverse=True)
+
+
+_DICTS: tuple[dict[None, None], ...] = ({}, OrderedDict())
+#: The method that makes views of a class.
+_MADE_BY = {
+    type(getattr(made, what)()): what for made in _DICTS for what in ("keys", "values", "items")
+}
+
+
+def viewed(view: Any) -> Any:
+    """The dict that a view shows."""
+    return gc.get_referents(view)[0]
+
+
+@wraps(*_MADE_BY)
+def _wrap_view(space: Space, source: Source, obj: Any) -> Value:
+    mapping = space.load(source.child("call", viewed), viewed(obj)).realize()
+    plain = container_of(mapping, DictContent)
+    if plain is None or (plain.cls is OrderedDict) is not type(obj).__name__.startswith("odict"):
+        return wrap_opaque(space, source, obj)
+    space.guard(source, "TYPE_MATCH", type(obj))
+    made = DictViewValue(plain, _MADE_BY[type(obj)])  # type: ignore[arg-type]
+    made.source = source
+    return space.remember(obj, made)
 
 
 def _is_view(value: Value) -> TypeGuard[DictViewValue]:
