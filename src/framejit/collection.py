@@ -20,7 +20,7 @@ import torch
 _FEW_OBJECTS, _MOST_UNSEEN = 10_000, 700_000
 #: The same for a part of a capture.
 _FEW_OF_PART = 700
-#: The collector's thresholds while a compiler works.
+#: The collector's thresholds while a compiler works, at least.
 _WHILE_COMPILING = (10_000, 10, 10)
 _unseen_objects = _full_collections = 0
 #: How many full collections there had been when frozen objects were last counted, and were there.
@@ -32,7 +32,7 @@ def no_collection(part: bool = False) -> Iterator[None]:
     """A capture, or a package that is loaded, makes many objects that live on; collecting among
     them (and among all of torch's) would take longer than the work itself. ``part``: of a capture;
     whoever waits for it does not wait for a collection either."""
-    if not gc.isenabled():
+    if not _is_on():
         yield
         return
     gc.disable()
@@ -47,17 +47,18 @@ def no_collection(part: bool = False) -> Iterator[None]:
 def rare_collection() -> Iterator[None]:
     """A compiler makes many objects and garbage in cycles, too, so the collector goes on; but it
     looks less often, and not at what was there before, all of torch and the models."""
-    if not gc.isenabled() or _are_some_frozen():
+    if not _is_on() or _are_some_frozen():
         yield
         return
     global _frozen_at
     before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(*_WHILE_COMPILING)
+    gc.set_threshold(*map(max, before, _WHILE_COMPILING))
+    meanwhile = gc.get_threshold()  # CPython 3.14.0 has no third one
     try:
         yield
     finally:
-        if gc.get_threshold() == _WHILE_COMPILING:
+        if gc.get_threshold() == meanwhile:
             gc.set_threshold(*before)
         gc.unfreeze()
         _frozen_at = -1
@@ -79,8 +80,13 @@ class ImportsGrowOld(importlib.abc.MetaPathFinder):
 
     def find_spec(self, *module: Any) -> None:
         """Asked before each module; others find it."""
-        if threading.get_ident() == self._thread and gc.isenabled():
+        if threading.get_ident() == self._thread and _is_on():
             _grow_old(0)
+
+
+def _is_on() -> bool:
+    """A first threshold of zero switches the collector off as well."""
+    return gc.isenabled() and gc.get_threshold()[0] > 0
 
 
 def _grow_old(few: int) -> None:

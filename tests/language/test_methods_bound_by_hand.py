@@ -49,13 +49,46 @@ def what_is_bound():
     )  # fmt: skip
 
 
+class Near:
+    """Equality of its own; ``!=`` asks for it by way of object's."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __eq__(self, other):
+        if not isinstance(other, Near):
+            return NotImplemented
+        return [1] if abs(self.number - other.number) < 2 else []
+
+    def __ne__(self, other):
+        return super().__ne__(other)
+
+
+def objects_own_where_the_class_has_another():
+    one, two, far = Near(1), Near(2), Near(9)
+    items = [1]
+    equal, unequal = object.__eq__.__get__(items), object.__ne__.__get__({3})
+    return (
+        equal([1]), equal == items.__eq__, unequal({3}), unequal({4}), unequal(4),
+        one != two, one != far, one != 1, object.__ne__(one, two), object.__ne__(one, 1),
+        object.__ne__(3, 3), object.__ne__(Frozen, Frozen),
+    )  # fmt: skip
+
+
 def refused():
     put = SETTER(Frozen(1))
     return said(list.append.__get__, 3), said(list.__len__.__get__, 3), said(put, "a")
 
 
 @pytest.mark.parametrize(
-    "program", [frozen_objects, methods_of_containers, what_is_bound, refused]
-)  # fmt: skip
+    "program",
+    [
+        frozen_objects,
+        methods_of_containers,
+        what_is_bound,
+        objects_own_where_the_class_has_another,
+        refused,
+    ],
+)
 def test_program(program):
     check_between(program, graphs=1, ops=2)

@@ -57,10 +57,12 @@ def object_method(space: Space, name: str, args: Args, kwargs: Kwargs) -> Result
         else:
             value.plain_delattr(space, text)
         return ConstantValue(None)
-    if name in ("__eq__", "__ne__"):
-        if space.is_(value, rest[0]):
-            return ConstantValue(name == "__eq__")
-        return ConstantValue(NotImplemented)
+    if name == "__ne__":  # what the object's own class has for ==, turned round
+        equal = space.call_now(space.special_method(value, "__eq__") or NULL, [rest[0]])
+        answered = not space.is_(equal, ConstantValue(NotImplemented))
+        return ConstantValue(not space.truth(equal)) if answered else equal
+    if name == "__eq__":
+        return ConstantValue(True if space.is_(value, rest[0]) else NotImplemented)
     if name == "__init_subclass__" and kwargs:
         text = f"{value.cls.__name__}.{name}() takes no keyword arguments"  # type: ignore[attr-defined]
         return space.raise_error(TypeError, text)
