@@ -95,7 +95,8 @@ def has_other_builtins(function: types.FunctionType) -> bool:
     """Does it look for builtins elsewhere than its globals say now? It got its own when it was
     made."""
     scope = function.__globals__.get("__builtins__", builtins)
-    scope = vars(scope) if isinstance(scope, types.ModuleType) else scope
+    if type(scope) is not dict:  # programs may replace isinstance()
+        scope = scope.__dict__
     return function.__builtins__ is not scope  # type: ignore[attr-defined]
 
 
