@@ -21,7 +21,6 @@ from ..graph.builder import ONCE, WRITES
 from ..graph.errors import begins_at
 from ..graph.gradients import exact_gradients
 from ..graph.idle_dropouts import operand_of_idle, returned
-from ..graph.inner_results import Inner, with_inner_results
 from ..graph.lazy import LazyGraphModule
 from ..graph.nested import hooks_around, with_hooks, without_hooks
 from ..graph.outlining import has_regions
@@ -202,13 +201,9 @@ def in_parts(
             values.update(zip(segment.outputs, module.forward(*given), strict=True))
         if not part.compiled:
             return lambda *arguments: module.forward(*arguments)
-        run = compiled
         if part.reached is not None:
-            run = exact_gradients(run, [frozenset(found) for found in part.reached])
-        inner = Inner.of_lists(part.inner)
-        if inner.links:
-            run = with_inner_results(run, lambda: module, inner, None)
-        return lambda *arguments: run(*arguments)  # not every callable can be given a name
+            return exact_gradients(compiled, [frozenset(found) for found in part.reached])
+        return lambda *arguments: compiled(*arguments)  # not every callable can be given a name
 
     return assemble(gm, segments, None, wrap).forward
 

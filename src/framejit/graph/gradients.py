@@ -23,7 +23,6 @@ from .operation import Operation
 
 _Node = torch.fx.Node
 _COMPILED = "CompiledFunctionBackward"  # what AOTAutograd calls its node
-BETWEEN = "BetweenResults"  # what `inner_results` puts after it
 _MAX_VIEWS = 4  # how many nodes of views AOTAutograd puts after its own
 
 
@@ -194,11 +193,6 @@ def compiled_node(output: Any) -> tuple[Any, int]:
             break
         node, number = node.next_functions[0]
     return None, 0
-
-
-def is_of_graph(node: Any) -> bool:
-    """Is it the node of a result that is no view: AOTAutograd's, or one right after it?"""
-    return type(node).__name__ in (_COMPILED, f"{BETWEEN}Backward")
 
 
 @dataclasses.dataclass(slots=True, eq=False)

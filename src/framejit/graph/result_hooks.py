@@ -11,10 +11,8 @@ import collections
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 from .builder import GraphBuilder
-from .gradients import is_of_graph
+from .gradients import compiled_node
 from .metadata import Example
 
 
@@ -42,18 +40,13 @@ def with_quiet_hooks(graph: Callable[..., Any], positions: Sequence[int]) -> Cal
         results = graph(*arguments)
         for position in positions:
             result = results[position]
-            if isinstance(result, torch.Tensor) and is_of_graph(result.grad_fn):
-                give_quiet_hooks(result)
+            node, _ = compiled_node(result)
+            if node is not None and result.grad_fn is node and result._backward_hooks is None:
+                result._backward_hooks = _Hooks()
+                node._register_hook_dict(result)
         return results
 
     return run
-
-
-def give_quiet_hooks(result: torch.Tensor) -> None:
-    """Let hooks that the result gets be called with gradients only."""
-    if result._backward_hooks is None:
-        result._backward_hooks = _Hooks()
-        result.grad_fn._register_hook_dict(result)  # type: ignore[union-attr]
 
 
 class _Hooks(collections.OrderedDict[Any, Any]):

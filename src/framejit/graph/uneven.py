@@ -8,16 +8,16 @@ recorded graph, and from then on the graph is compiled in parts. Used by capture
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
-from .builder import GraphBuilder
+from .builder import ONCE, GraphBuilder
 from .gradients import compiled_node
-from .inner_results import NO_INNER, Inner, levels_of_results
 from .lazy import LazyGraphModule
-from .parts import PARTS, Part, calls_of, components, in_order, parted
+from .parts import PARTS, Part, calls_of, components, in_order, memory_key, parted
 from .unbounded import divided_by_results
 
 _Graph = Callable[..., Any]
@@ -44,36 +44,42 @@ class Uneven(NamedTuple):
         return copy
 
 
-def uneven_parts(
-    builder: GraphBuilder, module: torch.fx.GraphModule, inner: Inner = NO_INNER
-) -> Uneven | None:
+def uneven_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> Uneven | None:
     """What becomes of a finished graph then; None: no such backward would be wrong, or it cannot
-    be divided. ``inner``: results at which it is divided in any case."""
+    be divided."""
     if len(builder.outputs) < 2 or builder.only_computes or not torch.is_grad_enabled():
         return None
-    whole = components(builder)[0]
-    found = divided_by_results(builder, whole) or ((whole, []) if inner.links else None)
+    found = divided_by_results(builder, components(builder)[0])
     calls = None if found is None else calls_of(builder, module)
     if found is None or calls is None:
         return None
     component, groups = found
-    if inner.links:
-        levels, above = levels_of_results(builder, inner), dict[Any, torch.fx.Node]()
-        component = {
-            node: above.setdefault((top, levels.get(node, 0)), node)
-            for node, top in component.items()
-        }
     parts = parted(builder, module, in_order(builder, calls, component))
     return None if parts is None else Uneven(groups, parts)
 
 
+def runs_twice(builder: GraphBuilder, module: torch.fx.GraphModule) -> bool:
+    """Does the recorded graph compute the same when backward comes, and from results that the
+    compiled graph has, too? (It may return a tensor instead of which several results are views.)"""
+    if module.meta.get(ONCE) or torch._C._is_any_autocast_enabled():
+        return False
+    given = {id(one.example) for one in builder.placeholders}
+    views: dict[int, list[bool]] = collections.defaultdict(list)
+    for operation in {builder.operation(node) for node in builder.outputs}:
+        for example in operation.examples if operation.differentiable else ():
+            if given.isdisjoint(map(id, example.sharing)):
+                views[memory_key(example)].append(example.fake._is_view())
+    return all(len(found) == 1 or not all(found) for found in views.values())
+
+
 def divided_when_uneven(
     compiled: _Graph, recorded: _Graph, groups: Sequence[Sequence[int]],
-    divide: Callable[[list[Any]], _Graph] | None, met: list[bool],
+    divide: Callable[[list[Any]], _Graph] | None,
 ) -> _Graph:  # fmt: skip
-    """``compiled``, until it would give wrong gradients, which ``met`` is told; then what
-    ``divide`` makes for arguments like those of a call. Without that, the recorded graph."""
+    """``compiled``, until it would give wrong gradients; then what ``divide`` makes for arguments
+    like those of a call. Without that, the recorded graph."""
     found = [frozenset(group) for group in groups]
+    met: list[bool] = []
     now: list[_Graph] = []
 
     def run(*arguments: Any) -> Any:
@@ -82,8 +88,6 @@ def divided_when_uneven(
         if now:
             return now[0](*arguments)
         results = compiled(*arguments)
-        if not found:
-            return results
         node, places = None, dict[int, list[int]]()
         for i, result in enumerate(results):
             one, number = compiled_node(result)
