@@ -27,6 +27,11 @@ class Upper(dict):
         return "upper"
 
 
+class Number(int):
+    def __add__(self, other):
+        return "other"
+
+
 def frozen_objects():
     made = Frozen([3])
     SETTER(made, Frozen)("more", 4)
@@ -42,9 +47,10 @@ def methods_of_containers():
 
 def what_is_bound():
     made, items = Frozen(1), []
-    put = SETTER(made)
+    put, add = SETTER(made), int.__add__.__get__(Number(3))
     return (
-        type(put), type(list.append.__get__(items)), put == made.__setattr__,
+        type(put), type(add), add(4), Number(3) + 4,
+        type(list.append.__get__(items)), put == made.__setattr__,
         list.append.__get__(items) == items.append, list.append.__get__(items) == [].append,
     )  # fmt: skip
 
