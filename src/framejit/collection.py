@@ -53,6 +53,7 @@ def rare_collection() -> Iterator[None]:
     global _frozen_at
     before = gc.get_threshold()
     gc.freeze()
+    _frozen_at = gc.get_stats()[2]["collections"]  # no need to count these
     gc.set_threshold(*map(max, before, _WHILE_COMPILING))
     meanwhile = gc.get_threshold()  # CPython 3.14.0 has no third one
     try:
