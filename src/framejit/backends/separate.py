@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.fx
-from torch._higher_order_ops import invoke_subgraph
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 
+from ..graph.outlining import calls_by_subgraph
 from .memory import Memory
 
 _Node = torch.fx.Node
@@ -36,9 +36,7 @@ def separate_results(gm: torch.fx.GraphModule) -> None:
     """Change ``gm`` such that no two results of a subgraph share memory, nor a result and an
     argument, and such that no call is given a copy without need. Raises RuntimeError where the
     former cannot be seen."""
-    calls: dict[str, list[_Node]] = {}
-    for node in gm.graph.find_nodes(op="call_function", target=invoke_subgraph):
-        calls.setdefault(node.args[0].target, []).append(node)
+    calls = calls_by_subgraph(gm)
     for name, nodes in calls.items():
         for node in nodes:
             _give_originals(node)

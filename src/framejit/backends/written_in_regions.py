@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 import torch.fx
-from torch._higher_order_ops import invoke_subgraph
+
+from ..graph.outlining import calls_by_subgraph
 
 _Node = torch.fx.Node
 
@@ -24,12 +25,8 @@ _BEFORE_ARGUMENTS = 2
 def write_in_regions(gm: torch.fx.GraphModule) -> None:
     """Let subgraphs write to inputs of ``gm``, where each call does the same with what it is given
     and nobody else looks at these inputs."""
-    calls: dict[str, list[_Node]] = {}
-    for node in gm.graph.find_nodes(op="call_function", target=invoke_subgraph):
-        subgraph: Any = node.args[0]
-        calls.setdefault(subgraph.target, []).append(node)
     changed = False
-    for name, nodes in calls.items():
+    for name, nodes in calls_by_subgraph(gm).items():
         writes = [_writes(call) for call in nodes]
         common = set(writes[0].items()).intersection(*[one.items() for one in writes])
         if common:

@@ -31,6 +31,15 @@ def has_regions(module: torch.fx.GraphModule) -> bool:
     return bool(module.graph.find_nodes(op="call_function", target=invoke_subgraph))
 
 
+def calls_by_subgraph(module: torch.fx.GraphModule) -> dict[str, list[_Node]]:
+    """The calls of each of its subgraphs, by the names that it has these under."""
+    calls: dict[str, list[_Node]] = {}
+    for node in module.graph.find_nodes(op="call_function", target=invoke_subgraph):
+        subgraph: Any = node.args[0]
+        calls.setdefault(subgraph.target, []).append(node)
+    return calls
+
+
 def outlined(module: torch.fx.GraphModule, regions: list[Region]) -> torch.fx.GraphModule:
     """``module`` with a call of a subgraph for each call of its regions."""
     nodes = list(module.graph.nodes)
