@@ -11,10 +11,10 @@ import weakref
 
 import pytest
 import torch
-from calling import MINUTES, until
 from torch import nn
 
 import framejit
+from calling import MINUTES, until
 from framejit.background import captures
 from framejit.background import crew as crews
 from framejit.callables import compiled_function_of

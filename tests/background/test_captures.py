@@ -13,10 +13,10 @@ import weakref
 
 import pytest
 import torch
-from calling import MINUTES, until
 from torch import nn
 
 import framejit
+from calling import MINUTES, until
 from framejit.background import captures
 from framejit.callables import compiled_function_of
 from framejit.graph import instalments

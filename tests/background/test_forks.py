@@ -7,9 +7,9 @@ import time
 
 import pytest
 import torch
-from calling import MINUTES
 
 import framejit
+from calling import MINUTES
 from framejit import forks
 from framejit.background import crew as crews
 from framejit.background import deferred

@@ -5,10 +5,10 @@ import random
 
 import pytest
 import torch
-from calling import MINUTES
 from torch import nn
 
 import framejit
+from calling import MINUTES
 from framejit.callables import compiled_function_of
 from framejit.report import events
 from threads import in_threads
