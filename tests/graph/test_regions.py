@@ -86,20 +86,27 @@ def test_calls_with_other_constants_are_no_repeats(constants):
     same(Differing(3, Scaled), [{}])
 
 
-def test_a_first_layer_without_a_gradient_for_its_input_stays_outside():
+def test_a_first_layer_without_a_gradient_for_its_input_has_a_subgraph_of_its_own():
     class Plain(Stack):
         def forward(self, x):
             for block in self.blocks:
                 x = block(x)
             return x
 
-    same(Plain(), [{"region_Block": 3}])
+    same(Plain(), [{"region_Block_1": 1, "region_Block": 3}])
 
 
-def test_a_frozen_layer_stays_outside():
+def test_a_frozen_layer_has_a_subgraph_of_its_own():
     model = Stack(5)
     model.blocks[2].up.weight.requires_grad_(False)
-    same(model, [{"region_Block": 4}])
+    same(model, [{"region_Block": 4, "region_Block_1": 1}])
+
+
+def test_layers_of_which_each_needs_other_gradients_stay_flat():
+    model = Stack(4)
+    for number, block in enumerate(model.blocks):
+        list(block.parameters())[number].requires_grad_(False)
+    same(model, [{}])
 
 
 def test_layers_of_other_sizes_stay_outside():
@@ -409,7 +416,8 @@ def test_layers_that_run_without_gradients_are_no_repeats_of_the_others():
                 x = block(x)
             return x
 
-    same(Half(8), [{"region_Block": 3, "region_Block_1": 3}])
+    calls = {"region_Block": 3, "region_Block_1": 1, "region_Block_2": 3, "region_Block_3": 1}
+    same(Half(8), [calls])
 
 
 @pytest.mark.parametrize("train", [False, True])

@@ -28,6 +28,7 @@ from .inductor_passes import settings_with_passes
 from .inlining import inlined, kept_copy
 from .registry import register_backend
 from .separate import separate_results
+from .shared_forwards import share_forwards
 from .written_in_regions import write_in_regions
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
@@ -171,6 +172,7 @@ def _compile_in_regions(gm: torch.fx.GraphModule, inputs: Sequence[Any], **optio
     try:
         if options.get("is_inference"):  # perhaps with gradients in it, for which regions save
             separate_results(gm)
+        share_forwards(gm)
         write_in_regions(gm)
         return _compile_one(gm, inputs, **options)
     except Exception:

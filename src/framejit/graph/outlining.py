@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
@@ -44,18 +44,18 @@ def outlined(module: torch.fx.GraphModule, regions: list[Region]) -> torch.fx.Gr
     """``module`` with a call of a subgraph for each call of its regions."""
     nodes = list(module.graph.nodes)
     graph, copies = CapturedGraph(), dict[_Node, _Node]()
-    starts = {call[0][0]: (region, call) for region in regions for call in region.calls}
-    inner = {nodes[place] for _, call in starts.values() for place in call[0]}
+    starts = {call[0][0]: (region, i) for region in regions for i, call in enumerate(region.calls)}
+    inner = {nodes[place] for region in regions for call in region.calls for place in call[0]}
     modules: dict[str, torch.nn.Module] = {}
-    named: dict[str, str] = {}
+    named = _names(regions)
     for place, node in enumerate(nodes):
         if place in starts:
-            region, call = starts[place]
-            key = str(regions.index(region))
-            if key not in named:
-                named[key] = _unused_name(region.name, modules)
-                modules[named[key]] = _subgraph(module, nodes, region)
-            name, inputs = named[key], [copies[nodes[i]] for i in call[1]]
+            region, number = starts[place]
+            call = region.calls[number]
+            name = named[regions.index(region), region.kinds[number]]
+            if name not in modules:
+                modules[name] = _subgraph(module, nodes, region, call)
+            inputs = [copies[nodes[i]] for i in call[1]]
             for i in region.written:  # backward may be given what forward is: a tensor of its own
                 inputs[i] = graph.call_method("clone", (inputs[i],))
                 inputs[i].meta = nodes[call[1][i]].meta.copy()
@@ -101,7 +101,16 @@ def _note_writes(
     made.meta[WRITES] = [position[copy] for copy in found if copy in position]
 
 
-def _unused_name(name: str, taken: dict[str, Any]) -> str:
+def _names(regions: list[Region]) -> dict[tuple[int, int], str]:
+    """The names of subgraphs, by the position of their region and the kind of their calls."""
+    named: dict[tuple[int, int], str] = {}
+    for position, region in enumerate(regions):
+        for kind in sorted(set(region.kinds)):
+            named[position, kind] = _unused_name(region.name, named.values())
+    return named
+
+
+def _unused_name(name: str, taken: Collection[str]) -> str:
     """An attribute's name. AOTAutograd knows identifiers that begin with "fw" and "bw" as its
     own."""
     name = unique = "region_" + _NOT_WORD.sub("_", name)
@@ -113,10 +122,10 @@ def _unused_name(name: str, taken: dict[str, Any]) -> str:
 
 
 def _subgraph(
-    module: torch.fx.GraphModule, nodes: list[_Node], region: Region
+    module: torch.fx.GraphModule, nodes: list[_Node], region: Region, call: list[list[int]]
 ) -> torch.fx.GraphModule:
-    """The operations of a region's first call as a function of what it takes from outside."""
-    places, inputs = region.calls[0]
+    """The operations of a region's call as a function of what it takes from outside."""
+    places, inputs = call
     graph, copies = CapturedGraph(), dict[_Node, _Node]()
     for number, place in enumerate(inputs):
         copies[nodes[place]] = graph.create_node("placeholder", f"arg{number}", (), {})

@@ -8,6 +8,7 @@ look the same, so that what is compiled for one of them serves them all. What ca
 
 from __future__ import annotations
 
+import collections
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -89,6 +90,9 @@ class Region(NamedTuple):
     outputs: list[int]
     #: Views of that, and of what a call takes, which are made outside, in this order.
     views: list[int]
+    #: Per call a number, equal where the same of its tensors need gradients, as all calls of one
+    #: subgraph get the same backward. 0 is the most frequent.
+    kinds: list[int]
 
 
 class _Call(NamedTuple):
@@ -99,6 +103,8 @@ class _Call(NamedTuple):
     #: Which inputs it writes to, and which nodes are used outside of it: their positions.
     written: list[int]
     outputs: set[int]
+    #: Which of the tensors that it takes and makes need gradients.
+    gradients: tuple[bool, ...]
 
     @property
     def operations(self) -> int:
@@ -137,7 +143,8 @@ def find_regions(
         results = reader.results(group.calls, wanted)
         if results is not None:
             places = [[[position[n] for n in some] for some in call[:2]] for call in group.calls]
-            regions.append(Region(group.name, places, group.calls[0].written, *results))
+            written = group.calls[0].written
+            regions.append(Region(group.name, places, written, *results, group.kinds))
     return regions
 
 
@@ -149,10 +156,22 @@ class _Group(NamedTuple):
     marked: bool
 
     @property
+    def kinds(self) -> list[int]:
+        """Per call which tensors need gradients, as a number (see `Region`)."""
+        frequent = collections.Counter([call.gradients for call in self.calls]).most_common()
+        numbers = {gradients: number for number, (gradients, _) in enumerate(frequent)}
+        return [numbers[call.gradients] for call in self.calls]
+
+    @property
+    def repeated(self) -> int:
+        """How many calls are not the first of their kind."""
+        return len(self.calls) - len({call.gradients for call in self.calls})
+
+    @property
     def saved(self) -> int:
         """How many operations less are compiled."""
         calls = self.calls
-        return (len(calls) - 1) * calls[0].operations - len(calls) * PRICE_OF_CALL
+        return self.repeated * calls[0].operations - len(calls) * PRICE_OF_CALL
 
     def without(self, taken: set[_Node]) -> _Group:
         """The calls that have none of these nodes."""
@@ -162,7 +181,7 @@ class _Group(NamedTuple):
     @property
     def enough(self) -> bool:
         """Are they enough calls for a region?"""
-        return len(self.calls) >= (LEAST_CALLS_MARKED if self.marked else LEAST_CALLS)
+        return self.repeated >= (LEAST_CALLS_MARKED if self.marked else LEAST_CALLS) - 1
 
 
 def _profitable(groups: list[_Group]) -> list[_Group]:
@@ -255,11 +274,13 @@ class _Reader:
         places = inside | {node: -1 - i for i, node in enumerate(inputs)}
         key = (
             self.states[nodes[0]],
-            tuple([(n.op, n.target, _form((n.args, n.kwargs), places)) for n in nodes]),
+            tuple([(n.op, n.target, in_words((n.args, n.kwargs), places)) for n in nodes]),
             tuple([_look(self._operation(node).example) for node in (*inputs, *nodes)]),
             tuple(written),
         )
-        return key, _Call(nodes, inputs, written, outputs)
+        examples = self._examples([*inputs, *nodes])
+        gradients = [one.requires_grad for e in examples for one in (e.meta, e.born)]
+        return key, _Call(nodes, inputs, written, outputs, tuple(gradients))
 
     def _written(self, nodes: list[_Node], inputs: list[_Node]) -> list[int] | None:
         """The positions of the inputs that these nodes write to. None where that is more than to
@@ -333,7 +354,7 @@ class _Reader:
         if _elements(self._metas([call.inputs[i] for i in call.written])) > COPIED * touched:
             return False
         small, much = SMALL_CALL, MUCH_SAVED
-        made = self._metas(call.nodes)
+        made = self._metas(max(group.calls, key=lambda one: sum(one.gradients)).nodes)
         if any(meta.requires_grad and meta.device.type in GPUS for meta in made):
             small, much = SMALL_STEP_ON_GPU, MUCH_SAVED_ON_GPU
         return group.saved >= (LEAST_SAVED if touched >= small else much)
@@ -416,7 +437,7 @@ def _look(value: Any) -> Any:
         return (_look_of(value.meta), value.meta is value.born or _look_of(value.born))
     if isinstance(value, (tuple, list)):
         return (type(value), *map(_look, value))
-    return _form(value, {})
+    return in_words(value, {})
 
 
 def _look_of(meta: TensorMeta) -> Any:
@@ -425,20 +446,20 @@ def _look_of(meta: TensorMeta) -> Any:
         sizes = str(sizes)
     else:  # vectorised code may want its operands where aligned addresses are
         sizes = (*sizes[:2], meta.storage_offset * meta.dtype.itemsize % 64)
-    return sizes, meta.dtype, meta.device, meta.layout, meta.requires_grad, meta.keys
+    return sizes, meta.dtype, meta.device, meta.layout, meta.keys
 
 
-def _form(value: Any, places: dict[_Node, int]) -> Any:
-    """Arguments of an operation with places in place of nodes, as something that can be compared:
-    ``1``, ``1.0`` and ``True`` differ, as do ``0.0`` and ``-0.0``."""
+def in_words(value: Any, places: dict[_Node, int]) -> Any:
+    """Arguments of an operation with ``places`` instead of nodes, as something that can be
+    compared: ``1``, ``1.0`` and ``True`` differ, as do ``0.0`` and ``-0.0``."""
     if type(value) is _Node:
         return ("node", places[value])
     if isinstance(value, (tuple, list)):
-        return (type(value), *[_form(part, places) for part in value])
+        return (type(value), *[in_words(part, places) for part in value])
     if isinstance(value, dict):
-        return (dict, *[(name, _form(part, places)) for name, part in value.items()])
+        return (dict, *[(name, in_words(part, places)) for name, part in value.items()])
     if isinstance(value, slice):
-        return (slice, *[_form(p, places) for p in (value.start, value.stop, value.step)])
+        return (slice, *[in_words(p, places) for p in (value.start, value.stop, value.step)])
     if isinstance(value, (float, complex, torch.SymInt, torch.SymFloat, torch.SymBool)):
         return (type(value), repr(value))
     return (type(value), value)
