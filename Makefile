@@ -31,7 +31,7 @@ demo: $(VENV)/.installed ## the README's example, then BERT through Inductor (AR
 test: $(VENV)/.installed ## the tests (ARGS="tests/api -x": some; ARGS="-m slow": the long ones; make fuzz: at random)
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal $(ARGS)
 
-fuzz: $(VENV)/.installed ## 1,400 programs written at random, and a break before every instruction of some tests
+fuzz: $(VENV)/.installed ## 1,300 programs written at random, and a break before every instruction of some tests
 	$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=8 --dist=worksteal -m generated \
 		$(or $(ARGS),tests/fuzz tests/language/test_break_everywhere.py)
 

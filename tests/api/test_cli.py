@@ -94,9 +94,9 @@ def test_the_report_is_written_although_the_script_fails(tmp_path, capsys):
     "error",
     [
         "OSError(2, 'lost')",
-        "ConnectionError('lost')",
+        pytest.param("ConnectionError('lost')", marks=pytest.mark.slow),
         "framejit.exc.PackageError('lost')",
-        "ValueError('lost')",
+        pytest.param("ValueError('lost')", marks=pytest.mark.slow),
     ],
 )
 def test_errors_of_a_script_are_shown_as_python_shows_them(error, tmp_path, monkeypatch):
@@ -161,9 +161,9 @@ sys.exit("said" if sys.argv[-1] == "exit" else None)
     [
         "program.py a --b",
         "program.py fail",
-        "program.py exit",
+        pytest.param("program.py exit", marks=pytest.mark.slow),
         "-m parts.program MODULE",
-        "-m parts MODULE",
+        pytest.param("-m parts MODULE", marks=pytest.mark.slow),
         "parts MODULE",
     ],
 )

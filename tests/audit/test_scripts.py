@@ -132,7 +132,10 @@ def test_where_nothing_can_be_written_the_mismatch_is_said(tmp_path):
     assert mismatch.script == "" and not Path(tmp_path / "file").is_dir()
 
 
-@pytest.mark.parametrize("code, status", [(None, 1), (0, 1), (3, 3), ("'no'", 1)])
+OTHER_STATUS = pytest.param("'no'", 1, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("code, status", [(None, 1), (0, 1), (3, 3), OTHER_STATUS])
 def test_the_exit_status_says_whether_calls_differ(tmp_path, code, status):
     call = "framejit.compile(lambda x: x * 2, backend=BACKEND)(torch.ones(2))"
     for backend, expected in (("bad", status), ("'eager'", code if type(code) is int else None)):

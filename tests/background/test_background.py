@@ -364,7 +364,7 @@ def run(tmp_path, text):
     return done.stdout
 
 
-@pytest.mark.parametrize("fork", [False, True])
+@pytest.mark.parametrize("fork", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_package_holds_what_the_other_process_compiled(tmp_path, fork):
     package = os.fspath(tmp_path / "package")
     assert run(tmp_path, PROGRAM.format(path=package, fork=fork)) == ""

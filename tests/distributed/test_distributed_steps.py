@@ -72,7 +72,10 @@ def test_steps(processes, way, backend):
 
 
 @pytest.mark.parametrize("way", ["split_whole"])
-@pytest.mark.parametrize("make, clips", [(torch.optim.AdamW, False), (momenta, True)])
+@pytest.mark.parametrize(
+    "make, clips",
+    [(torch.optim.AdamW, False), pytest.param(momenta, True, marks=pytest.mark.slow)],
+)
 def test_other_steps_of_a_split_model(processes, way, make, clips):
     assert processes.run(_compared, way, make, clips, "aot_eager") == [(2, {})] * processes.count
 

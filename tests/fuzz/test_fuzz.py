@@ -66,11 +66,11 @@ def test_a_few_programs(mode: str, first: int, count: int) -> None:
 @pytest.mark.generated
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode, first, count", [
-    ("plain", 100, 150), ("breaks", 700, 50), ("hook", 800, 50), ("limit", 900, 50),
+    ("plain", 100, 100), ("breaks", 700, 50), ("hook", 800, 50), ("limit", 900, 50),
     ("plain", FIRST_WITH_IDIOMS, 50),
     ("plain", FIRST_STATE_PROGRAM + 60, 45), ("cut", FIRST_STATE_PROGRAM + 10_000, 40),
     ("hook", FIRST_STATE_PROGRAM + 20_000, 40), ("plain", FIRST_CHANGED_PROGRAM, 40),
-    ("plain", FIRST_STATE_PROGRAM + 2000, 125), ("plain", FIRST_STATE_PROGRAM + 6000, 50),
+    ("plain", FIRST_STATE_PROGRAM + 2000, 80), ("plain", FIRST_STATE_PROGRAM + 6000, 50),
     ("cut", FIRST_STATE_PROGRAM + 5020, 40),
     ("plain", FIRST_PROGRAM_OF_CALLS + 280, 20), ("plain", FIRST_PROGRAM_OF_CALLS + 1000, 40),
     ("plain", FIRST_PROGRAM_OF_FEATURES + 30, 30), ("plain", FIRST_PROGRAM_OF_OBJECTS, 120),
