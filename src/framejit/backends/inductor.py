@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
+import logging
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_origin
@@ -185,12 +187,32 @@ def _compile_one(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any
     # Slow optional dependency, see above.
     from torch._inductor.compile_fx import compile_fx_inner
 
+    _describe_keys_for_logs_alone()
     if not options.get("is_backward"):
         return compile_fx_inner(gm, inputs, **options)
     config, metadata = torch.compiler.config, TracingContext.get().fw_metadata
     tag = f"{config.cache_key_tag} writes {metadata and metadata.bw_donated_idxs}"
     with patched(config, cache_key_tag=tag):
         return compile_fx_inner(gm, inputs, **options)
+
+
+@functools.cache
+def _describe_keys_for_logs_alone() -> None:
+    """Inductor says in words what each key of its cache is made of, and pickles the graph and every
+    input once more for that, which only logs show: a fourteenth of what it takes to compile one
+    more layer of a BERT."""
+    from torch._inductor.codecache import FxGraphCachePickler, log  # slow optional dependency
+    from torch._logging._internal import trace_log
+
+    describe = FxGraphCachePickler.debug_lines
+
+    def described(pickler: Any, details: Any) -> list[str]:
+        logged = log.isEnabledFor(logging.DEBUG) or bool(trace_log.handlers)
+        if logged or type(pickler) is not FxGraphCachePickler:
+            return describe(pickler, details)
+        return []
+
+    setattr(FxGraphCachePickler, "debug_lines", described)  # noqa: B010 (a method)
 
 
 def _mark_static_inputs(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> None:
