@@ -9,6 +9,7 @@ import pytest
 import torch
 from forks import child, ended
 from torch import nn
+from torch._inductor.utils import fresh_cache
 
 import framejit
 from framejit.exc import FramejitWarning, NothingFits, PackageError
@@ -371,3 +372,14 @@ def test_a_second_package_for_one_object_adds_to_the_first(tmp_path, used):
     both = framejit.load_package(tmp_path / "both", second, backend="eager", dynamic=False)
     assert captured_in(lambda: calls(both, 3, 4, 5)) == []
     assert captured_in(lambda: calls(loaded, 3)) == []
+
+
+def test_kernels_that_have_left_inductors_cache_are_compiled_again(tmp_path):
+    path = tmp_path / "package"
+    with fresh_cache():
+        compiled = framejit.compile(first, backend="inductor")
+        compiled(X)
+    compiled.save_package(path)
+    assert not [part for part in Reader(path).manifest["parts"] if "artifact" in part["name"]]
+    loaded = framejit.load_package(path, first, backend="inductor")
+    assert captured_in(lambda: call([loaded])) == []

@@ -173,7 +173,10 @@ def _graph_parts(graph: Any, role: str, parts: dict[str, bytes]) -> dict[str, An
     for name in kernels:
         file = getattr(getattr(getattr(loaded, name, None), "__self__", None), "__file__", None)
         _require(file is not None)
-        data = Path(str(file)).read_bytes()
+        try:
+            data = Path(str(file)).read_bytes()
+        except FileNotFoundError as error:  # somebody has cleared Inductor's cache since
+            raise UnknownObjects from error
         part = names[name] = f"so {hashlib.sha256(data).hexdigest()[:24]}"
         parts[part] = data
     _check_names(tree, {*kernels, *(graph.constants or ())})
