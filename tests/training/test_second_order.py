@@ -223,3 +223,20 @@ def test_a_package_has_second_derivatives(tmp_path):
     assert not framejit.counters["captures"]
     model, x = judge()
     Comparison(Tolerance(1e-10, 1e-10)).compare(penalty(model, model, x), got, "")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_gradients_that_are_laid_out_otherwise(backend):
+    """That of a sum is one number, expanded."""
+
+    def program(f):
+        x = torch.linspace(-1, 1, 6).view(2, 3).double().requires_grad_()
+        (slope,) = torch.autograd.grad(f(x).sum().exp(), x, create_graph=True)
+        slope.square().sum().backward()
+        return slope, x.grad
+
+    counting = CountingAround(backend)
+    expected = program(torch.sin)
+    got = program(framejit.compile(lambda x: x.sin(), backend=counting))
+    Comparison(Tolerance(1e-9, 1e-9)).compare(expected, got, "result")
+    assert len(counting.graphs) == 1 and not framejit.counters.get("graph_break")

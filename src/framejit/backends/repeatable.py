@@ -102,10 +102,12 @@ def prepare_backward(compiled: Callable[..., Any], place: str) -> None:
 
 
 def _with_dense_gradients(prologue: Callable[..., Any], *args: Any) -> Any:
-    """Operations outside of the graph may give sparse gradients for its results."""
+    """Operations outside of the graph may give sparse gradients for its results, or ones that have
+    a history and are laid out otherwise: AOTAutograd copies these in place, as leaves."""
     gradients = args[-1]
     gradients[:] = [dense(gradient) for gradient in gradients]
-    return prologue(*args)
+    with torch.no_grad():
+        return prologue(*args)
 
 
 # -- finding ---------------------------------------------------------------------------------------
