@@ -283,7 +283,7 @@ def _views_late(builder: GraphBuilder, handed_on: set[_Node], *, of_inputs: bool
 def _crossing(parts: list[list[_Node]]) -> set[_Node]:
     """The nodes that another part uses."""
     return {
-        used for part in parts for node in part for used in node.all_input_nodes
+        used for part in map(dict.fromkeys, parts) for node in part for used in node.all_input_nodes
         if used not in part
     }  # fmt: skip
 
@@ -296,6 +296,7 @@ def components(builder: GraphBuilder) -> tuple[dict[_Node, _Node], bool]:
 
     def top(node: _Node) -> _Node:
         while above[node] is not node:
+            above[node] = above[above[node]]  # shorter the next time: layers make long chains
             node = above[node]
         return node
 
