@@ -87,6 +87,16 @@ def test_a_frozen_layer_among_others():
     assert len(subgraphs(FORWARD, code)) == 1
 
 
+@pytest.mark.parametrize("position", [1, 3])
+def test_several_rare_kinds_have_one_forward(position):
+    """The first one returns some of what the second one returns, which is replaced as well."""
+    model = Chain(6)
+    model.layers[position].up.bias.requires_grad_(False)
+    code, calls = written_for(model, [torch.randn(4, 8)])
+    assert sorted(calls.values()) == [1, 1, 4]
+    assert len(subgraphs(FORWARD, code)) == 1
+
+
 def test_frozen_layers_that_are_many_compute_nothing_for_backward():
     model = Chain(6)
     for layer in model.layers[:3]:

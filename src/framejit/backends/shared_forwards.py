@@ -59,29 +59,27 @@ def share_forwards(gm: torch.fx.GraphModule) -> None:
     """Let calls of a subgraph be calls of another one that returns the same, and perhaps more. What
     that computes for nothing counts where calls are many: then the subgraph stays."""
     calls = calls_by_subgraph(gm)
+    rare = [name for name, nodes in calls.items() if len(nodes) < LEAST_CALLS]
+    if not rare or len(calls) < 2:
+        return
     known: dict[Any, int] = {}
     left = {name: _Computation(getattr(gm, name), known) for name in calls}
-    if len(left) < 2:
-        return
-    changed = False
-    for name in [name for name, nodes in calls.items() if len(nodes) < LEAST_CALLS]:
+    for name in rare:
         one = left.pop(name)
         more = next((other for other in left if one.is_in(left[other])), None)
         if more is None:
             left[name] = one
             continue
-        for call in calls[name]:
-            _call_instead(gm, call, calls[more][0], one.results, left[more].results)
-        calls[more] += calls[name]
-        changed = True
-    if changed:
+        like, results = calls[more][0], left[more].results
+        calls[more] += [_call_instead(gm, c, like, one.results, results) for c in calls[name]]
+    if len(left) < len(calls):
         gm.graph.eliminate_dead_code()
         gm.recompile()
 
 
 def _call_instead(
     gm: torch.fx.GraphModule, call: _Node, like: _Node, results: Sequence[Any], more: Sequence[Any]
-) -> None:
+) -> _Node:
     """Replace a call by one of what ``like`` calls, and find its ``results`` among ``more``."""
     values: Any = call.meta["val"]
     own = dict(zip(results, values, strict=True))
@@ -98,6 +96,7 @@ def _call_instead(
         position: Any = item.args[1]
         item.args = (made, more.index(results[position]))
     gm.graph.erase_node(call)
+    return made
 
 
 def _is_done_once(node: _Node) -> bool:
