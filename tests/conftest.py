@@ -56,9 +56,11 @@ def strict_framejit():
     """Every test starts with empty counters, and a bug of framejit fails it; with ``--audit``, also
     each call that does something else than plain Python."""
     import framejit
+    from framejit.native import GlobalState
     from framejit.report import events
 
     framejit.counters.clear()
+    before = GlobalState()
     with (
         framejit.config.patch(raise_internal_errors=True),
         events.recording(events.Mismatch) as seen,  # all events would keep objects alive
@@ -66,5 +68,7 @@ def strict_framejit():
         yield
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()  # of an example that ended with an error
+    then, now = before.export(), GlobalState().export()
+    assert then == now, "torch is set to something else after the test"
     if framejit.config.audit:
         assert not seen, [(event.place, event.difference) for event in seen]

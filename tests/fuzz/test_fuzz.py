@@ -12,7 +12,7 @@ from program_writer import FIRST_WITH_IDIOMS, Program
 from runner import MODES, run
 from shrinker import shrink
 from snapshots import Snapshot
-from training_programs import FIRST_WHOLE
+from training_programs import FIRST_AUTOCAST, FIRST_WHOLE
 
 from programs import (
     FIRST_CHANGED_PROGRAM,
@@ -58,6 +58,7 @@ def run_piece(first: int, count: int, mode: str) -> None:
     ("plain", FIRST_PROGRAM_OF_ALIASES, 15), ("plain", FIRST_PROGRAM_OF_COMPUTING_REPEATS, 15),
     ("plain", FIRST_PROGRAM_OF_OPERATORS, 20), ("aot", FIRST_PROGRAM_OF_OPERATORS + 20, 20),
     ("plain", FIRST_PROGRAM_OF_REPLACING, 20), ("aot", FIRST_PROGRAM_OF_REPLACING + 150, 20),
+    ("aot", FIRST_AUTOCAST, 15),
 ])  # fmt: skip
 def test_a_few_programs(mode: str, first: int, count: int) -> None:
     run_piece(first, count, mode)

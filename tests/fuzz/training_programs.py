@@ -14,6 +14,7 @@ from program_writer import Program
 
 PRELUDE = """
 import collections, contextlib, copy, functools, math
+import framejit
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -49,6 +50,10 @@ def noted(name):
     def hook(gradient):
         G_LOG.append((name, tuple(gradient.shape)))
     return hook
+
+@framejit.disable
+def apart(net, x):
+    return net(x).float()
 
 def weights(net):
     return [net.one.weight, net.two.weight, net.scale]
@@ -242,6 +247,13 @@ _ALL_OPTIMIZERS = [
 FIRST_WHOLE = 7_500_000
 #: From here on parameters that a checkpoint uses begin and cease to require gradients.
 FIRST_FROZEN = 7_800_000
+#: From here on layers run under autocast in a graph break, where torch keeps the casts of weights.
+FIRST_AUTOCAST = 7_900_000
+_AUTOCAST = [
+    "with torch.autocast('cpu', torch.bfloat16): y = y + apart(G_OTHER, x)",
+    "with torch.autocast('cpu', torch.bfloat16): y = y + (x.detach() @ G_W).float() + apart(G_OTHER, x)",
+    "with torch.autocast('cpu', torch.bfloat16):\n        with torch.autocast('cpu', enabled=False): y = G_NET(y) + apart(G_OTHER, x)",
+]
 _BETWEEN_GRAPHS = (
     "expand",
     "torch.func",
@@ -282,6 +294,8 @@ def training_program(seed: int) -> Program:
         f"    loss = {rng.choice(('y.square().mean()', 'F.mse_loss(y, x)', 'y.sum()', '(y * x).mean()'))}",
     ]
     body = [rng.choice(statements) for _ in range(rng.randint(2, 7))]
+    if seed >= FIRST_AUTOCAST:
+        body = [*rng.choices(_AUTOCAST, k=2), *body, "G_OPT.step()"]
     if "checkpoint" in lines[-2]:  # it would compute again with another parameter
         others = ("G_NET.scale = ", "G_NET.scale.requires_grad_(")[: 1 + (seed < FIRST_FROZEN)]
         body = [statement for statement in body if not any(other in statement for other in others)]

@@ -130,7 +130,7 @@ def run(function: Callable[..., Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("function, graphs, operations", [
-    (in_no_grad, 1, 3), (in_lock, 1, 2), (in_generated, 1, 2), (in_told, 1, 2), (in_callee, 3, 9),
+    (in_no_grad, 1, 3), (in_lock, 1, 2), (in_generated, 1, 2), (in_told, 1, 2), (in_callee, 1, 4),
     (after_a_handler, 1, 2), (after_a_named_error, 1, 3), (after_what_is_suppressed, 1, 2),
 ])  # fmt: skip
 def test_blocks_clean_up(function: Callable[..., Any], graphs: int, operations: int) -> None:

@@ -795,7 +795,7 @@ WITH = [
     (print_in_with, 2, 4), (print_of_what_with_returns, 2, 2), (with_swallows_an_error, 2, 2),
     (with_swallows_the_error_of_a_broken_operation, 2, 2), (error_leaves_with, 1, 1),
     (generator_manager_that_prints, 3, 3), (generator_manager_that_is_quiet, 2, 2),
-    (print_in_no_grad, 3, 5), (print_in_autocast, 2, 7), (with_in_with, 2, 5),
+    (print_in_no_grad, 3, 5), (print_in_autocast, 2, 5), (with_in_with, 2, 5),
     (return_from_with, 2, 4), (error_that_suppress_swallows, 2, 2), (exit_that_prints, 2, 2),
     (error_in_no_grad, 2, 4), (prints_between_set_grad_enabled, 2, 3),
     (print_under_an_exit_stack, 2, 2), (with_in_a_loop, 4, 5),

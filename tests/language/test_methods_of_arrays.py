@@ -97,7 +97,7 @@ def test_arrays_that_are_too_large_to_try():
 #: (program, graphs, operations captured)
 PROGRAMS = [
     (attributes_of_arrays, 1, 7), (items_of_arrays, 1, 6), (functions_not_alike, 3, 4),
-    (lists_without_arrays, 3, 18), (layouts_of_arrays, 3, 6), (arrays_under_autocast, 2, 6),
+    (lists_without_arrays, 3, 18), (layouts_of_arrays, 3, 6), (arrays_under_autocast, 2, 5),
     (comparisons_of_dtypes, 2, 2), (methods_of_scalars, 1, 2), (tensors_of_arrays, 4, 5),
 ]  # fmt: skip
 

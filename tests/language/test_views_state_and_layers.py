@@ -167,7 +167,7 @@ def complex_numbers(x):
         (the_default_dtype_for_a_while, 5),
         (attention_kernels, None),
         (attention_kernels_in_order, 10),
-        (autocast_block, 7),
+        (autocast_block, 4),
         (complex_numbers, 3),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

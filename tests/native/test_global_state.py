@@ -71,6 +71,22 @@ def test_change(name):
     assert not inside.check()
 
 
+def test_blocks_of_autocast_count_where_they_are_said_to():
+    one, other = GlobalState(), GlobalState()
+    one.require_autocast_level(0)
+    again = GlobalState(*one.export()[:2])
+    with torch.autocast("cpu", enabled=False):
+        assert not one.check() and not again.check() and other.check()
+        assert state_difference(one.export(), GlobalState().export()) == (
+            "0 blocks of autocast", "1 block of autocast"
+        )  # fmt: skip
+        other.require_autocast_level(1)
+        assert other.check()
+    assert one.check() and again.check() and not other.check()
+    with pytest.raises(TypeError):
+        one.require_autocast_level("deep")
+
+
 def test_warn_only():
     state = GlobalState()
     torch.use_deterministic_algorithms(True, warn_only=True)

@@ -218,7 +218,9 @@ def aot_settings(donate: bool = False, generators: bool = False) -> Iterator[Non
     backward graph does not reuse the memory of what was saved for it, unless ``donate``.
     Saved-tensor hooks get all that is saved, inputs of the graph as well. Random operations that
     backward runs again on a GPU draw from the default generator, which `torch.manual_seed` reaches,
-    unless they may have ``generators`` of their own, as Inductor's CUDA graphs need."""
+    unless they may have ``generators`` of their own, as Inductor's CUDA graphs need. Backward runs
+    without the autocast of the forward pass, as it does where ``backward()`` is called after the
+    block, unless the user has set ``backward_pass_autocast``."""
     from torch._functorch import config  # imports functorch
 
     # In caches there may be code of others, which saves what it writes to later on.
@@ -226,7 +228,9 @@ def aot_settings(donate: bool = False, generators: bool = False) -> Iterator[Non
     tagged = patched(torch.compiler.config, cache_key_tag=tag)
     hooked = patched(config, donated_buffer=donate, saved_tensors_hooks_filtering_mode="all")
     drawn = patched(config, graphsafe_rng_functionalization=generators)
-    with tagged, hooked, drawn:
+    usual = config.backward_pass_autocast == "same_as_forward"
+    bare = patched(config, backward_pass_autocast="off") if usual else contextlib.nullcontext()
+    with tagged, hooked, drawn, bare:
         yield
     metadata = getattr(TracingContext.try_get(), "fw_metadata", None)
     if metadata is not None and metadata.bw_donated_idxs is None:

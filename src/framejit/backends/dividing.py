@@ -67,7 +67,8 @@ def in_context(backend: GraphCompiler, gm: torch.fx.GraphModule, inputs: list[An
     whole = _is_whole(gm)
     with entered(Context(gm, inputs, whole)) as context:
         try:
-            compiled = _compiled(compile_whole, gm, inputs)
+            with preserved_state():
+                compiled = _compiled(compile_whole, gm, inputs)
         except Exception:
             if not context.refused:
                 raise
@@ -132,7 +133,8 @@ def divided(
         once = gm.meta.get(ONCE)
 
         def prepared(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-            with traceable(gm, inputs):
+            # A trace that fails may have set torch's state, and the next one begins as this one.
+            with preserved_state(), traceable(gm, inputs):
                 compiled: Callable[..., Any] = compile_graph(gm, inputs)
             if not (torch.is_grad_enabled() and any(map(_has_gradient, inputs))):
                 return compiled

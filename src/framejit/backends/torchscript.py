@@ -56,8 +56,7 @@ def is_fixed(gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
 
 _SETTERS = frozenset(
     [torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype,
-     torch.autocast_increment_nesting, torch.autocast_decrement_nesting, open_hooks,
-     hook_gradient]
+     open_hooks, hook_gradient]
 )  # fmt: skip
 
 

@@ -106,6 +106,8 @@ class Care:
     hooked: tuple[int, ...] = ()
     #: Positions of the arguments that checkpoints use, where a compiler has decided about these.
     checkpointed: tuple[int, ...] = ()
+    #: Does it clear autocast's cache of casts before its last operations?
+    clears_casts: bool = False
 
     def around(
         self, compiled: Callable[..., Any], recorded: Callable[..., Any]
@@ -122,6 +124,8 @@ class Care:
             graph = with_quiet_hooks(graph, self.hooked)
         if self.checkpointed:
             graph = with_checked_operands(graph, recorded, self.checkpointed)
+        if self.clears_casts and not is_as_recorded(compiled, recorded):
+            graph = _with_cleared_casts(graph)
         graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
         graph = with_spent(graph, self.spent) if self.spent else graph
         graph = graph if self.plain is None else with_plain(graph, self.plain)
@@ -269,11 +273,22 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
         graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.plain, graph.spent,
         unreached, uneven=tuple(map(tuple, uneven.groups)) if uneven else (), hooked=graph.hooked,
         checkpointed=operands,
+        clears_casts=torch.clear_autocast_cache in targets_in(module),
     )  # fmt: skip
     sources = [value.source for value in graph.inputs if value.source is not None]
     call = GraphCall(compiled, module, sources, care)
     run = care.around(compiled, module)
     return CompiledGraph(run, call, roots, time.perf_counter() - started)
+
+
+def _with_cleared_casts(graph: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled graph has the casts in it that it needs; those of the program's around it end."""
+
+    def run(*arguments: Any) -> Any:
+        torch.clear_autocast_cache()
+        return graph(*arguments)
+
+    return run
 
 
 def opens_hooks(module: torch.fx.GraphModule) -> bool:

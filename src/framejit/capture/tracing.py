@@ -124,6 +124,8 @@ def trace(
             if interpreter.suspended:
                 instalments.apart("a continuation has objects whose end is seen")
             outcome = interpreter.capture(frame, innermost)
+            if (level := space.effects.autocast_level) is not None:
+                state.require_autocast_level(level)
             if isinstance(outcome, Again):
                 return outcome
             guard_seen(space)

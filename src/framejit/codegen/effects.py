@@ -91,6 +91,8 @@ def replay_state(out: Emitter) -> None:
     function = torch.autocast_increment_nesting if change > 0 else torch.autocast_decrement_nesting
     for _ in range(abs(change)):
         out.statement(call(out.constant(function)))
+    if out.space.builder.last_clearings():
+        out.statement(call(out.constant(torch.clear_autocast_cache)))
 
 
 def _write_container(out: Emitter, value: Any) -> None:

@@ -158,13 +158,6 @@ def as_stored(leaf: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
     return _copy(leaf, gradient)
 
 
-#: How much deeper autocast is nested after these.
-_NESTING: dict[Any, int] = {
-    torch.autocast_increment_nesting: 1,
-    torch.autocast_decrement_nesting: -1,
-}
-
-
 # -- the recording on fake tensors -----------------------------------------------------------------
 
 
@@ -178,7 +171,7 @@ def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
     def known(part: Any) -> Any:
         return values[part] if type(part) is _Node else part
 
-    deeper, handle = 0, RemovableHandle.next_id
+    handle = RemovableHandle.next_id
     try:
         with isolated(), builder.begun.applied(), builder.world.running():
             for node, operation in list(builder.operations.items()):
@@ -190,12 +183,9 @@ def _replaying(builder: GraphBuilder) -> Iterator[dict[_Node, Any]]:
                 else:
                     args, kwargs = map_aggregate((node.args, node.kwargs), known)  # type: ignore[misc, arg-type]
                     values[node] = invoke(node.target, args, kwargs)
-                    deeper += _NESTING.get(node.target, 0)
             yield values
     finally:
         RemovableHandle.next_id = handle  # the program sees numbers of handles
-        for _ in range(abs(deeper)):  # where the recording ends inside of autocast, or begins there
-            (torch.autocast_decrement_nesting if deeper > 0 else torch.autocast_increment_nesting)()
 
 
 def _begun(builder: GraphBuilder, node: _Node, example: Example) -> torch.Tensor:

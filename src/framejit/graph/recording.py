@@ -141,7 +141,10 @@ class Recording:
     def set_aside_idle_settings(self, before: dict[tuple[Any, tuple[Any, ...]], Any]) -> None:
         """Leave out what sets a state that is set already, or that no operation runs under.
         ``before``: what each setter and what it selects have found at the start; what is still in
-        force at the end is set again after the graph, if there is an operation or not."""
+        force at the end is set again after the graph, if there is an operation or not, and the
+        cache of autocast is cleared after it where the graph would do so last."""
+        for one in self.last_clearings():
+            one.sets_state, one.aside = False, True
         now, pending = dict(before), {}
         computing = False
         for one in self.sequence:
@@ -149,19 +152,29 @@ class Recording:
             if key is not None:
                 one.sets_state, one.aside = False, True
                 pending[key] = one
-            elif one.node.op.startswith("call") and not self._takes_a_part(one.node):
+            elif self._computes(one):
                 computing = True
                 _settle(pending, now)
         if computing:
             _settle(pending, now)
 
-    def _takes_a_part(self, node: _Node) -> bool:
-        """Is the node's value one of several results of an operation? (Not an index into a
-        tensor, which is an operation.)"""
-        if node.target is not operator.getitem:
+    def last_clearings(self) -> list[Operation]:
+        """The operations that clear autocast's cache of casts after all that compute."""
+        found = []
+        for one in reversed(self.sequence):
+            if one.node.target is torch.clear_autocast_cache:
+                found.append(one)
+            elif self._computes(one) and not one.sets_state:
+                break
+        return found
+
+    def _computes(self, one: Operation) -> bool:
+        """Is it called, and no choice of one of several results? (An index into a tensor is an
+        operation.)"""
+        if one.aside or not one.node.op.startswith("call"):
             return False
-        whole = node.args[0]
-        return isinstance(whole, _Node) and isinstance(self.example(whole), (tuple, list))
+        whole = one.node.args[0] if one.node.target is operator.getitem else None
+        return not (isinstance(whole, _Node) and isinstance(self.example(whole), (tuple, list)))
 
     def reads_what_it_writes(self) -> bool:
         """Is there an operation that reads an input, or a view of it, which another one writes?"""

@@ -59,10 +59,7 @@ COPIED = 1 / 50
 _LAID_OUT = (torch.conv2d, torch.conv_transpose2d, torch.convolution)
 
 #: They set nothing that an operation depends on.
-_NO_STATE = (
-    torch.autocast_increment_nesting, torch.autocast_decrement_nesting, torch.clear_autocast_cache,
-    torch._check,
-)  # fmt: skip
+_NO_STATE = (torch.clear_autocast_cache, torch._check)
 
 #: They name elements of memory, not of the tensor that they are given.
 _ABSOLUTE = ("as_strided", "as_strided_")

@@ -30,7 +30,6 @@ _ASKED: dict[Any, Callable[..., Any]] = {
     torch.set_autocast_dtype: torch.get_autocast_dtype,
     torch.set_autocast_cache_enabled: torch.is_autocast_cache_enabled,
 }
-_NESTING = {torch.autocast_increment_nesting: 1, torch.autocast_decrement_nesting: -1}
 
 
 class Division(NamedTuple):
@@ -145,14 +144,11 @@ class _Settings:
 
     def __init__(self) -> None:
         self._changed: set[Any] = set()
-        self._depth = 0
 
     def follow(self, builder: GraphBuilder, node: _Node) -> None:
         """``node`` runs."""
         target: Any = node.target
-        if target in _NESTING:
-            self._depth += _NESTING[target]
-        elif target in _ASKED:
+        if target in _ASKED:
             *which, value = node.args
             now = _ASKED[target](*which)
             (self._changed.discard if value == now else self._changed.add)((target, *which))
@@ -162,4 +158,4 @@ class _Settings:
     @property
     def as_begun(self) -> bool:
         """Is it all as it was?"""
-        return not self._changed and not self._depth
+        return not self._changed

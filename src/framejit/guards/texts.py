@@ -244,6 +244,10 @@ def state_text(state: State) -> str:
 
 def state_difference(then: State, now: State) -> tuple[str, str]:
     """(then, now) in words, naming only what differs."""
+    flags = dict(now[0], autocast_level_required=then[0]["autocast_level_required"])
+    if not flags["autocast_level_required"]:
+        flags["autocast_level"] = then[0]["autocast_level"]
+    now = flags, *now[1:]
     words = [_state_words(state) for state in (then, now)]
     differing = [name for name in words[0] if words[0][name] != words[1][name]]
     if differing:
@@ -282,6 +286,9 @@ def _state_words(state: State) -> dict[str, str]:
     for device, shown in (("cpu", "the CPU"), ("cuda", "CUDA")):
         on = f"autocast on {shown} to {_dtype(flags[f'autocast_dtype_{device}'])}"
         words[device] = on if flags[f"autocast_{device}"] else f"no autocast on {shown}"
+    if flags["autocast_level_required"]:
+        level = flags["autocast_level"]
+        words["level"] = f"{level} block{'' if level == 1 else 's'} of autocast"
     number = flags["torch_dispatch_modes"]
     words["deterministic"] = f"{'' if flags['deterministic'] else 'no '}deterministic algorithms"
     words["dispatch"] = f"{number or 'no'} torch dispatch mode{'' if number == 1 else 's'}"

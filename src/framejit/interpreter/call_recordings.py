@@ -62,6 +62,10 @@ class CallRecording:
         self.copies = copies
         self.value = value
         self.state = native.GlobalState()
+        #: In how many blocks of autocast it was captured, where it depends on that.
+        self.autocast_level = space.effects.autocast_level
+        if self.autocast_level is not None:
+            self.state.require_autocast_level(self.autocast_level)
         self.facts = Facts(space, set(returned(value, set(copies.values))))
         #: If it can be one operation where it is repeated.
         self.template = template_of(space.builder, computed_nodes(value, set(copies.values)))
@@ -329,6 +333,8 @@ class Recordings:
             return None
         if self._within is None:
             self._repeated[about.name] += 1
+        if recording.autocast_level is not None:
+            vm.space.effects.nest(0, recording.autocast_level)
         try:
             graft = recording.facts.graft(vm.space, arguments, objects)
             again = Repetition(vm.space, recording.space, recording.copies, arguments, graft)

@@ -20,6 +20,8 @@ TORCH_API Context& globalContext();
 namespace autocast {
 TORCH_API c10::ScalarType get_autocast_dtype(c10::DeviceType device_type);
 TORCH_API bool is_autocast_cache_enabled();
+TORCH_API int increment_nesting();
+TORCH_API int decrement_nesting();
 }  // namespace autocast
 }  // namespace at
 
@@ -204,22 +206,34 @@ static bool same_saved_tensor_hooks(const GlobalStateObject* state) {
   return same_hook(state->pack, pack) && same_hook(state->unpack, unpack);
 }
 
-bool global_state_matches(const GlobalStateObject* state) {
-  return GlobalFlags::read() == state->flags && same_function_modes(state) && same_saved_tensor_hooks(state);
+// Nothing tells it without changing it. It is the thread's own.
+static int64_t autocast_level() {
+  at::autocast::increment_nesting();
+  return at::autocast::decrement_nesting();
 }
 
-// Overwrites the flags that were just read by those of an exported state; all of them must be there.
-static int set_flags(GlobalFlags* flags, PyObject* values) {
-#define SET(field)                                                                             \
+bool global_state_matches(const GlobalStateObject* state) {
+  return GlobalFlags::read() == state->flags && same_function_modes(state) && same_saved_tensor_hooks(state) &&
+      (!state->autocast_level_required || autocast_level() == state->autocast_level);
+}
+
+// Overwrites what was just read by what an exported state has; all of it must be there.
+static int set_flags(GlobalStateObject* self, PyObject* values) {
+  GlobalFlags* flags = &self->flags;
+#define SET_IN(object, field)                                                                  \
   {                                                                                            \
     PyObject* value = PyDict_GetItemString(values, #field);                                    \
     if (!value) return PyErr_Format(PyExc_KeyError, "%s", #field), -1;                         \
     auto number = PyLong_AsUnsignedLongLongMask(value);                                        \
     if (PyErr_Occurred()) return -1;                                                           \
-    flags->field = static_cast<decltype(flags->field)>(number);                                \
+    (object)->field = static_cast<decltype((object)->field)>(number);                          \
   }
+#define SET(field) SET_IN(flags, field)
   FOR_EACH_FLAG(SET)
+  SET_IN(self, autocast_level)
+  SET_IN(self, autocast_level_required)
 #undef SET
+#undef SET_IN
   return 0;
 }
 
@@ -238,8 +252,9 @@ static PyObject* state_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
   auto* self = reinterpret_cast<GlobalStateObject*>(made.get());
   if (!self) return nullptr;
   self->flags = GlobalFlags::read();
+  self->autocast_level = autocast_level();
   self->function_modes = new std::vector<Ref>();
-  if (values && set_flags(&self->flags, values) < 0) return nullptr;
+  if (values && set_flags(self, values) < 0) return nullptr;
   int64_t count = values ? PyTuple_GET_SIZE(modes) : FunctionModes::stack_len();
   for (int64_t i = 0; i < count; i++) {
     self->function_modes->push_back(Ref::borrow(values ? PyTuple_GET_ITEM(modes, i) : function_mode_at(i)));
@@ -256,13 +271,17 @@ static PyObject* state_export(GlobalStateObject* self, PyObject*) {
   Ref flags = Ref::steal(PyDict_New());
   Ref modes = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(self->function_modes->size())));
   if (!flags || !modes) return nullptr;
-#define PUT(field)                                                                                           \
+#define PUT_OF(object, field)                                                                                \
   {                                                                                                          \
-    Ref value = Ref::steal(PyLong_FromUnsignedLongLong(static_cast<uint64_t>(self->flags.field)));           \
+    Ref value = Ref::steal(PyLong_FromUnsignedLongLong(static_cast<uint64_t>((object).field)));              \
     if (!value || PyDict_SetItemString(flags.get(), #field, value.get()) < 0) return nullptr;                \
   }
+#define PUT(field) PUT_OF(self->flags, field)
   FOR_EACH_FLAG(PUT)
+  PUT_OF(*self, autocast_level)
+  PUT_OF(*self, autocast_level_required)
 #undef PUT
+#undef PUT_OF
   for (size_t i = 0; i < self->function_modes->size(); i++) {
     PyTuple_SET_ITEM(modes.get(), static_cast<Py_ssize_t>(i), Py_NewRef((*self->function_modes)[i].get()));
   }
@@ -303,7 +322,16 @@ static PyObject* state_check(GlobalStateObject* self, PyObject*) {
   return PyBool_FromLong(global_state_matches(self));
 }
 
+static PyObject* state_require_autocast_level(GlobalStateObject* self, PyObject* level) {
+  self->autocast_level = PyLong_AsLongLong(level);
+  if (PyErr_Occurred()) return nullptr;
+  self->autocast_level_required = true;
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef state_methods[] = {
+    {"require_autocast_level", reinterpret_cast<PyCFunction>(state_require_autocast_level), METH_O,
+     "require_autocast_level(level): from now on, it matches only inside of so many blocks of torch.autocast."},
     {"check", reinterpret_cast<PyCFunction>(state_check), METH_NOARGS,
      "True if the state of this thread equals the snapshot."},
     {"export", reinterpret_cast<PyCFunction>(state_export), METH_NOARGS,

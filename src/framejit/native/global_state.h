@@ -24,6 +24,8 @@ struct GlobalFlags {
 struct GlobalStateObject {
   PyObject_HEAD
   GlobalFlags flags;
+  int64_t autocast_level;        // in how many blocks of torch.autocast it was made
+  bool autocast_level_required;  // does what is captured depend on that? Most does on what is set alone
   std::vector<Ref>* function_modes;
   PyObject *pack, *unpack;  // the innermost saved-tensor hooks, or null
 };

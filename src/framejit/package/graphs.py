@@ -44,6 +44,7 @@ def encode_care(care: Care, encoder: Encoder) -> Json:
         "spent": [[position, list(arguments)] for position, arguments in care.spent],
         "unreached": list(care.unreached), "checkpointed": list(care.checkpointed),
         "hooked": list(care.hooked), "uneven": [list(group) for group in care.uneven],
+        "clears_casts": care.clears_casts,
     }  # fmt: skip
 
 
@@ -65,6 +66,7 @@ def decode_care(saved: Json, decoder: Decoder) -> Care:
         checkpointed=tuple(saved["checkpointed"]),
         uneven=tuple(map(tuple, saved["uneven"])),
         hooked=tuple(saved["hooked"]),
+        clears_casts=saved["clears_casts"],
     )
 
 

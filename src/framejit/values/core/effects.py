@@ -69,6 +69,9 @@ class Effects:
         self.outside: frozenset[tuple[Any, tuple[Any, ...]]] = outside
         #: How much deeper autocast is nested than at the start.
         self.nesting = 0
+        #: How deep it was nested at the start, where the program has asked: torch's cache of casts
+        #: is cleared at the end of the outermost block.
+        self.autocast_level: int | None = None
         #: Hooks of autograd that the program has put in place, and those that are still open.
         self.hooks: list[Hooks] = []
         self.open_hooks: list[Hooks] = []
@@ -165,9 +168,10 @@ class Effects:
         self.settings += 1
         self.changes.note()
 
-    def nest(self, step: int) -> None:
-        """Autocast is entered (1) or left (-1)."""
+    def nest(self, step: int, level: int) -> None:
+        """Autocast was entered (1) or left (-1), or neither, and is ``level`` blocks deep now."""
         self.nesting += step
+        self.autocast_level = level - self.nesting
         self.changes.note()
 
     def enter_mode(self, mode: Value) -> None:

@@ -452,9 +452,10 @@ for _function in (torch.inference_mode.__enter__, torch.inference_mode.__exit__)
 def _nest(function: Callable[[], int], step: int) -> None:
     @lookaside(function)
     def handler(space: Space, args: Args, kwargs: Kwargs) -> Value:
-        space.effects.nest(step)
-        space.builder.call_effect(function, (), {})
-        return ConstantValue(function())
+        # Not in the graph: the code around it does it, however the backend runs the graph.
+        level = function()
+        space.effects.nest(step, level)
+        return ConstantValue(level)
 
 
 _nest(torch.autocast_increment_nesting, 1)
