@@ -23,6 +23,7 @@ from ..collection import rare_collection
 from ..graph.lazy import lazy_graph_modules
 from ..graph.outlining import has_regions
 from ..graph.second_order import inner_graph
+from . import inductor_kernels
 from .context import aot_settings, patched
 from .dividing import divided, owned_copy
 from .handles import with_handles
@@ -188,12 +189,13 @@ def _compile_one(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any
     from torch._inductor.compile_fx import compile_fx_inner
 
     _describe_keys_for_logs_alone()
-    if not options.get("is_backward"):
-        return compile_fx_inner(gm, inputs, **options)
-    config, metadata = torch.compiler.config, TracingContext.get().fw_metadata
-    tag = f"{config.cache_key_tag} writes {metadata and metadata.bw_donated_idxs}"
-    with patched(config, cache_key_tag=tag):
-        return compile_fx_inner(gm, inputs, **options)
+    with inductor_kernels.together():
+        if not options.get("is_backward"):
+            return compile_fx_inner(gm, inputs, **options)
+        config, metadata = torch.compiler.config, TracingContext.get().fw_metadata
+        tag = f"{config.cache_key_tag} writes {metadata and metadata.bw_donated_idxs}"
+        with patched(config, cache_key_tag=tag):
+            return compile_fx_inner(gm, inputs, **options)
 
 
 @functools.cache

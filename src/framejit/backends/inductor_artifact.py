@@ -169,16 +169,18 @@ def _graph_parts(graph: Any, role: str, parts: dict[str, bytes]) -> dict[str, An
     tree = ast.parse(graph.source_code)
     kernels = _take_kernels(tree)
     loaded = _loaded_module(graph)
-    names: dict[str, str] = {}
+    names: dict[str, list[str]] = {}
     for name in kernels:
-        file = getattr(getattr(getattr(loaded, name, None), "__self__", None), "__file__", None)
+        module = getattr(getattr(loaded, name, None), "__self__", None)
+        file = getattr(module, "__file__", None)
         _require(file is not None)
         try:
             data = Path(str(file)).read_bytes()
         except FileNotFoundError as error:  # somebody has cleared Inductor's cache since
             raise UnknownObjects from error
-        part = names[name] = f"so {hashlib.sha256(data).hexdigest()[:24]}"
+        part = f"so {hashlib.sha256(data).hexdigest()[:24]}"
         parts[part] = data
+        names[name] = [part, getattr(module, "member", "kernel")]
     _check_names(tree, {*kernels, *(graph.constants or ())})
     code = compile(tree, "<inductor>", "exec", dont_inherit=True)
     parts[f"{role}.code"] = marshal.dumps(code)

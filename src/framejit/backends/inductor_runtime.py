@@ -26,7 +26,7 @@ import torch
 from framejit import tensor_file
 from framejit.graph.second_order import differentiable_twice, no_second_derivative, recorded
 
-VERSION = 5
+VERSION = 6
 Parts = Mapping[str, Any]
 Boxed = Callable[[list[Any]], Any]
 
@@ -103,15 +103,16 @@ PROVIDED = frozenset(_provided())
 # -- kernels ---------------------------------------------------------------------------------------
 
 _numbers = itertools.count()
-_kernels: dict[str, Callable[..., Any]] = {}
+_libraries: dict[str, Any] = {}
 
 
-def _kernel(part: str, data: Any) -> Callable[..., Any]:
-    """The function in a shared object. Equal objects (the part is named by its hash) share one."""
-    known = _kernels.get(part)
+def _kernel(part: str, member: str, data: Any) -> Callable[..., Any]:
+    """A function in a shared object. Equal objects (the part is named by its hash) share one."""
+    known = _libraries.get(part)
     if known is None:
-        known = _kernels[part] = _load_extension(data).kernel
-    return known
+        known = _libraries[part] = _load_extension(data)
+    kernel: Callable[..., Any] = getattr(known, member)
+    return kernel
 
 
 def _load_extension(data: Any) -> Any:
@@ -194,8 +195,8 @@ def _leaving(run: Callable[..., Any], grad_mode: bool) -> Callable[..., Any]:
 
 def _graph(row: dict[str, Any], role: str, parts: Parts) -> Boxed:
     namespace: dict[str, Any] = {"__name__": "framejit.inductor", **_provided()}
-    for name, part in row["kernels"].items():
-        namespace[name] = _kernel(part, parts[part])
+    for name, (part, member) in row["kernels"].items():
+        namespace[name] = _kernel(part, member, parts[part])
     code = marshal.loads(parts[f"{role}.code"])
     assert isinstance(code, types.CodeType)
     exec(code, namespace)
