@@ -17,7 +17,7 @@ from torch._inductor.async_compile import AsyncCompile
 from torch._inductor.utils import fresh_cache
 
 import framejit
-from framejit.backends import inductor_kernels
+from framejit.backends import inductor_kernels, inductor_runtime
 
 
 def several(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
@@ -169,7 +169,9 @@ def test_a_package_has_them_once(tmp_path: Path) -> None:
         compiled = framejit.compile(several, backend="inductor")
         got = trained(compiled)
         compiled.save_package(path)
+    before = len(inductor_runtime._libraries)
     with commands(1) as called:
         loaded = framejit.load_package(path, several, backend="inductor")
         assert all(map(torch.equal, trained(loaded), got))
     assert not called
+    assert len(inductor_runtime._libraries) == before + 2  # of forward and of backward
