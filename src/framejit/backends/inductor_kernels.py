@@ -116,7 +116,7 @@ def _prepare_what_is_loaded() -> None:
 
     def load_by_key_path(key: str, path: str, *args: Any, **kwargs: Any) -> Any:
         if getattr(_here, "active", False):
-            prepare(Path(path).read_text(encoding="utf-8"))
+            prepare(Path(path).read_text())
         return load(key, path, *args, **kwargs)
 
     setattr(PyCodeCache, "load_by_key_path", load_by_key_path)  # noqa: B010 (a method)
@@ -209,7 +209,7 @@ def _kernel(pending: _Pending) -> _Kernel | None:
     kernel = _Kernel(pending, lock, options, target, command)
     if not kernel.source.is_file() or target.suffix != ".so":
         return None
-    return None if _DIRECTIVE.search(kernel.source.read_text(encoding="utf-8")) else kernel
+    return None if _DIRECTIVE.search(kernel.source.read_text()) else kernel
 
 
 def _chunks(kernels: list[_Kernel], count: int) -> list[list[_Kernel]]:
@@ -266,7 +266,7 @@ def _put(made: Path, target: Path) -> None:
 
 def _source(kernels: list[_Kernel]) -> str:
     """One source for all: each kernel with its bindings in a namespace."""
-    texts = [kernel.source.read_text(encoding="utf-8") for kernel in kernels]
+    texts = [kernel.source.read_text() for kernel in kernels]
     includes = dict.fromkeys(line.strip() for text in texts for line in _INCLUDE.findall(text))
     parts = [
         _KERNEL.format(number=number, source=_INCLUDE.sub("", text))
