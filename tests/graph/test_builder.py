@@ -398,3 +398,38 @@ def test_op_errors_leave_the_graph_usable():
         builder.call_function(F.linear, (*(one.node for one in builder.placeholders), 3), {})
     gm, inputs = builder.finish(outputs)
     gm(*inputs)
+
+
+def shifted(tensor):
+    return tensor + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("quotient", "quotient"), ("shifted", "shifted"), ("torch", "torch_1"), ("len", "len_1")],
+)
+def test_nodes_keep_their_names_in_code(name, written):
+    """Unless it is one that the code needs. The name of a function that the graph calls is free:
+    the function gets another one."""
+    gm, inputs = finished_readme_graph()
+    graph = gm.graph
+    node = next(node for node in graph.nodes if node.name == "truediv")
+    with graph.inserting_after(node):
+        called = graph.call_function(shifted, (node,))
+    node.replace_all_uses_with(called, delete_user_cb=lambda user: user is not called)
+    assert graph.python_code("self").src == torch.fx.Graph.python_code(graph, "self").src
+    expected = gm(*inputs)
+    node.name = name
+    gm.recompile()
+    assert all(map(torch.equal, gm(*inputs), expected))
+    assert all(map(torch.equal, gm(*inputs), torch.fx.Interpreter(gm).run(*inputs)))
+    assert f"    {written} = a / add" in graph.python_code("self").src
+
+
+def test_two_nodes_of_one_name_are_two_values():
+    gm, inputs = finished_readme_graph()
+    expected = gm(*inputs)
+    nodes = {node.name: node for node in gm.graph.nodes}
+    nodes["truediv"].name = nodes["add"].name
+    gm.recompile()
+    assert all(map(torch.equal, gm(*inputs), expected))
