@@ -47,6 +47,7 @@ from framejit.graph.result_hooks import results_with_hooks, with_quiet_hooks
 from framejit.graph.splits import DIVIDE, divide_around
 from framejit.graph.undo import undone
 from framejit.graph.uneven import UNEVEN, divided_when_uneven, runs_twice, uneven_parts
+from framejit.graph.write_counts import uncounted_inputs, with_counts
 from framejit.interpreter.outcomes import Again, Broken
 from framejit.interpreter.side_run import is_pure_round_trip
 from framejit.source import Source
@@ -75,6 +76,7 @@ class Graph:
     spent: UsedUp = ()
     unreached: tuple[int, ...] = ()
     hooked: tuple[int, ...] = ()
+    uncounted: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -108,6 +110,8 @@ class Care:
     checkpointed: tuple[int, ...] = ()
     #: Does it clear autocast's cache of casts before its last operations?
     clears_casts: bool = False
+    #: Positions of the arguments that it writes to, but in no way that autograd counts.
+    uncounted: tuple[int, ...] = ()
 
     def around(
         self, compiled: Callable[..., Any], recorded: Callable[..., Any]
@@ -126,6 +130,8 @@ class Care:
             graph = with_checked_operands(graph, recorded, self.checkpointed)
         if self.clears_casts and not is_as_recorded(compiled, recorded):
             graph = _with_cleared_casts(graph)
+        if self.uncounted and not is_as_recorded(compiled, recorded):
+            graph = with_counts(graph, self.uncounted)
         graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
         graph = with_spent(graph, self.spent) if self.spent else graph
         graph = graph if self.plain is None else with_plain(graph, self.plain)
@@ -194,6 +200,7 @@ def finish_graph(trace: Trace) -> Graph:
         unreached=() if opens_hooks(module) else unreached_inputs(builder),
         plain=plain if classes else None,
         hooked=results_with_hooks(builder) if torch.is_grad_enabled() else (),
+        uncounted=uncounted_inputs(builder),
         expects=bool(trace.space.effects.expected),
         spent=tuple(zip(spent, _reached(builder, [originals[i] for i in spent]), strict=True)),
     )  # fmt: skip
@@ -273,7 +280,7 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
         graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.plain, graph.spent,
         unreached, uneven=tuple(map(tuple, uneven.groups)) if uneven else (), hooked=graph.hooked,
         checkpointed=operands,
-        clears_casts=torch.clear_autocast_cache in targets_in(module),
+        clears_casts=torch.clear_autocast_cache in targets_in(module), uncounted=graph.uncounted,
     )  # fmt: skip
     sources = [value.source for value in graph.inputs if value.source is not None]
     call = GraphCall(compiled, module, sources, care)

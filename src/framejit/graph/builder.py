@@ -265,6 +265,7 @@ class GraphBuilder(Recording):
         if writes:
             self.writers.append(operation)
             operation.writes, operation.content = writes, effects.content
+            operation.uncounted = effects.uncounted
             looks = [(one.meta.shape, one.meta.stride) for one in writes]
             operation.strided = effects.content and not all(in_order(*look) for look in looks)
         return operation.node, example

@@ -139,8 +139,9 @@ class Observer(Unwrapped, TorchDispatchMode):
         self.random = False
         self.raises = False
         self.exchanges = False
-        #: Is content written, not only how a tensor looks at it (``t_()``)?
-        self.content = False
+        #: Is content written, not only how a tensor looks at it (``t_()``)? Does autograd count
+        #: that, as it does what schemas say?
+        self.content = self.counted = False
         self.written: set[int] = set()
 
     def __torch_dispatch__(
@@ -159,6 +160,7 @@ class Observer(Unwrapped, TorchDispatchMode):
             if torch.Tag.nondeterministic_seeded in func.tags:
                 self.random = self.random or _draws(func, args, kwargs)
             if schema.is_mutable:
+                self.counted = True
                 self.content = self.content or torch.Tag.inplace_view not in func.tags
                 targets = written(func, args, kwargs)
                 self.written.update(map(memory_of, tensors_in(*targets)))

@@ -33,6 +33,8 @@ class Operation:
     writes: Sequence[Example] = ()
     content: bool = False
     strided: bool = False
+    #: Does autograd not count the writes (`_version`)?
+    uncounted: bool = False
     #: Does it nothing but return new tensors of its own, of static sizes?
     fresh: bool = False
     #: Was it copied into a nested graph? Then it goes unless something uses it.

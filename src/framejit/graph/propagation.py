@@ -49,6 +49,8 @@ class Effects(NamedTuple):
     content: bool = False
     #: It exchanges data with other processes, which wait for it.
     exchanges: bool = False
+    #: Autograd does not count what it writes (`_version`).
+    uncounted: bool = False
 
 
 class _Same(NamedTuple):
@@ -300,7 +302,7 @@ def _run(call: Call, tensors: list[Example], known: _Outcome | None) -> tuple[_O
     template, result = reader.read(raw)
     effects = Effects(
         writes, observer.random, observer.raises or not _is_library_function(_called(target)),
-        observer.content, observer.exchanges,
+        observer.content, observer.exchanges, bool(writes) and not observer.counted,
     ) if known is None else known.effects  # fmt: skip
     aliases = reader.aliases
     if aliases and reader.fresh:

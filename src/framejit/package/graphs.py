@@ -44,7 +44,7 @@ def encode_care(care: Care, encoder: Encoder) -> Json:
         "spent": [[position, list(arguments)] for position, arguments in care.spent],
         "unreached": list(care.unreached), "checkpointed": list(care.checkpointed),
         "hooked": list(care.hooked), "uneven": [list(group) for group in care.uneven],
-        "clears_casts": care.clears_casts,
+        "clears_casts": care.clears_casts, "uncounted": list(care.uncounted),
     }  # fmt: skip
 
 
@@ -67,6 +67,7 @@ def decode_care(saved: Json, decoder: Decoder) -> Care:
         uneven=tuple(map(tuple, saved["uneven"])),
         hooked=tuple(saved["hooked"]),
         clears_casts=saved["clears_casts"],
+        uncounted=tuple(saved["uncounted"]),
     )
 
 
