@@ -30,6 +30,7 @@ from .handles import with_handles
 from .inductor_passes import settings_with_passes
 from .inlining import inlined, kept_copy
 from .registry import register_backend
+from .result_strides import Layouts, OtherStrides, check_layouts, lay_out_results, recorded_layouts
 from .separate import separate_results
 from .shared_forwards import share_forwards
 from .written_in_regions import write_in_regions
@@ -96,13 +97,21 @@ class InductorBackend:
 
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             # compile_fx changes the graph it is given; ours is still shown to people afterwards.
-            owned = owned_copy(gm)
+            owned, layouts = owned_copy(gm), recorded_layouts(gm)
             _mark_static_inputs(owned, inputs)
-            return self._compile(owned, inputs)
+            try:
+                return self._compile(owned, inputs, layouts)
+            except OtherStrides:
+                owned = owned_copy(gm)
+                _mark_static_inputs(owned, inputs)
+                lay_out_results(owned)
+                return self._compile(owned, inputs, [])
 
         return divided(compile_graph, gm, list(example_inputs))
 
-    def _compile(self, gm: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def _compile(
+        self, gm: torch.fx.GraphModule, inputs: Sequence[Any], layouts: Layouts
+    ) -> Callable[..., Any]:
         # Slow optional dependency, see above.
         from torch._inductor.compile_fx import compile_fx
 
@@ -113,10 +122,15 @@ class InductorBackend:
             from .inductor_regions import settings_for_regions  # a part of Inductor's
 
             patches = settings_for_regions(patches)
-        with aot_settings(donate=True, generators=True), lazy_graph_modules(), rare_collection():
-            compiled: Any = compile_fx(
-                gm, inputs, inner_compile=_compile_inner, config_patches=patches
-            )
+        settings = torch.compiler.config
+        # A graph from the cache is not looked at: it must be one that was.
+        tag = f"{settings.cache_key_tag} laid out" if any(layouts) else settings.cache_key_tag
+        with (
+            patched(settings, cache_key_tag=tag), aot_settings(donate=True, generators=True),
+            lazy_graph_modules(), rare_collection(),
+        ):  # fmt: skip
+            inner = functools.partial(_compile_inner, layouts)
+            compiled: Any = compile_fx(gm, inputs, inner_compile=inner, config_patches=patches)
         # compile_fx wraps its result so that torch._dynamo leaves it alone (2 us a call).
         unwrapped: Callable[..., Any] = getattr(compiled, "_torchdynamo_orig_callable", compiled)
         metadata = context.fw_metadata
@@ -156,9 +170,13 @@ class InductorBackend:
         return f"<backend inductor {self.config_patches or ''}>".replace(" >", ">")
 
 
-def _compile_inner(gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+def _compile_inner(
+    layouts: Layouts, gm: torch.fx.GraphModule, inputs: Sequence[Any], **options: Any
+) -> Any:
     """One graph of AOTAutograd's. Regions that Inductor cannot compile are compiled flat: that may
     be found out when the backward graph is compiled, after forward has run."""
+    if not options.get("is_backward"):
+        check_layouts(gm, layouts)
     with contextlib.ExitStack() as stack:
         if with_handles(gm):  # another mesh may be equal, and the cache would give it for this one
             from torch._inductor import config  # slow optional dependency
