@@ -57,6 +57,42 @@ def class_patterns_that_are_refused(x):
     return out
 
 
+def one_attribute_in_two_places(x):
+    out = []
+    for value in (Point(), PlainA()):
+        try:
+            match value:
+                case Point(1, a=1):
+                    out.append(7)
+        except TypeError as error:
+            out.append(str(error))
+    return out
+
+
+class SaysList:
+    """Is no list, which sequence patterns notice."""
+
+    @property
+    def __class__(self):
+        return list
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, i):
+        return [4, 5][i]
+
+
+def subject_that_says_it_is_a_list(x):
+    match SaysList():
+        case [a, b]:
+            return a, b
+        case {"a": a}:
+            return a
+        case list():
+            return "list"
+
+
 def class_pattern_of_no_class(x):
     try:
         match PlainA():
@@ -86,7 +122,8 @@ def match_of_a_dataclass_and_a_list(x):
 #: (program, graphs, operations captured)
 BETWEEN = [
     (class_patterns, 1, 2), (class_patterns_that_are_refused, 2, 2),
-    (class_pattern_of_no_class, 2, 2),
+    (class_pattern_of_no_class, 2, 2), (one_attribute_in_two_places, 1, 2),
+    (subject_that_says_it_is_a_list, 1, 2),
 ]  # fmt: skip
 
 

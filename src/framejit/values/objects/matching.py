@@ -23,16 +23,22 @@ def _fits(space: Space, subject: Value, cls: Value) -> bool:
     return space.truth(space.now(LOOKASIDES[isinstance](space, [subject, cls], {})))
 
 
+def _is_of(space: Space, subject: Value, cls: type) -> bool:
+    """The same for patterns that look at the class alone, whatever the subject says of it."""
+    pair = [space.class_value(subject.python_type()), space.class_value(cls)]
+    return space.truth(space.now(LOOKASIDES[issubclass](space, pair, {})))
+
+
 def match_sequence(space: Space, value: Value) -> bool:
     """Does a sequence pattern look into this value?"""
     if issubclass(value.python_type(), _NOT_SEQUENCES):
         return False
-    return _fits(space, value, space.class_value(Sequence))
+    return _is_of(space, value, Sequence)
 
 
 def match_mapping(space: Space, value: Value) -> bool:
     """Does a mapping pattern look into this value?"""
-    return _fits(space, value, space.class_value(Mapping))
+    return _is_of(space, value, Mapping)
 
 
 def match_keys(space: Space, subject: Value, keys: Value) -> list[Value] | None:
@@ -81,7 +87,10 @@ def match_class(
             if len(args.raw) < positional:
                 raise GraphBreak("FJ0146", f"{cls.cls.__qualname__}() accepts fewer sub-patterns")
             wanted = [*args.raw[:positional], *wanted]
-    for name in wanted:
+    for number, name in enumerate(wanted):
+        if name in wanted[:number]:
+            complaint = f"{cls.cls.__name__}() got multiple sub-patterns for attribute {name!r}"
+            space.raise_error(TypeError, complaint)
         try:
             found.append(space.getattr_now(subject, name))
         except Raised as error:
