@@ -481,3 +481,37 @@ def compiled_function_replaced(w):
 @row(NEEDED)
 def hashes_of_texts(w):
     return lambda x, k: x * (hash(k) % 7 + 1), (X, "a"), lambda: (X, "b")
+
+
+@row(NEEDED)
+def getter_of_a_list(w):
+    places = [0, 1]
+    getter = operator.itemgetter(places)
+    return lambda x: getter(x), (X,), lambda: places.append(0)
+
+
+@row(NEEDED)
+def getter_of_a_tensor(w):
+    held = torch.ones(3)
+    caller = operator.methodcaller("add", held, alpha=2)
+    return lambda x: caller(x), (X,), lambda: held.add_(1).resize_(1) and None
+
+
+@row(NEEDED)
+def module_of_another_class(w):
+    class Lazy(types.ModuleType):
+        def __getattr__(self, name):
+            return 2
+
+    class Switch:
+        def __get__(self, module, cls):
+            return 3
+
+        def __set__(self, module, value):
+            raise AttributeError
+
+    class Other(Lazy):
+        a = Switch()
+
+    module = Lazy("lazy")
+    return lambda x: x * module.a, (X,), lambda: setattr(module, "__class__", Other)

@@ -1102,6 +1102,13 @@ def python_module_attribute_added(w):
 
 
 @row(NEEDED)
+def python_module_getattr_appears(w):
+    module = types.ModuleType("row_module")
+    change = lambda: setattr(module, "__getattr__", lambda name: 3)  # noqa: E731
+    return lambda x: x * getattr(module, "k", 2), (X,), change
+
+
+@row(NEEDED)
 def python_module_getattr_then_attribute(w):
     module = types.ModuleType("row_module")
     module.__getattr__ = lambda name: 2
@@ -1140,3 +1147,53 @@ def tensor_method_patched(w):
 
     w.undo(lambda: "relu" in torch.Tensor.__dict__ and undo())
     return lambda x: x.relu(), (X,), lambda: setattr(torch.Tensor, "relu", lambda x: x * 9)
+
+
+@row(NEEDED)
+def objects_that_are_keys_get_eq(w):
+    cls = fresh_class()
+    one, other = cls(), cls()
+
+    def change():
+        cls.__eq__ = lambda self, other: type(other) is cls
+        cls.__hash__ = lambda self: 1
+
+    return lambda x: x * len({one, other}), (X,), change
+
+
+@row(NEEDED)
+def objects_that_are_keys_lose_hash(w):
+    cls = fresh_class()
+    one = cls()
+    return lambda x: x * len({one: 1}), (X,), lambda: setattr(cls, "__hash__", None)
+
+
+@row(NEEDED)
+def hidden_object_becomes_a_descriptor(w):
+    class Hidden:
+        def __get__(self, instance, owner):
+            return 5
+
+    def change():
+        Hidden.__set__ = lambda self, instance, value: None
+
+    o = fresh_class(a=Hidden())()
+    return lambda x: x * o.a, (X,), change
+
+
+@row(NEEDED)
+def enum_gets_truth(w):
+    made = enum.Enum("Made", "A B")
+    change = lambda: setattr(made, "__bool__", lambda self: False)  # noqa: E731
+    return lambda x, e: x * 2 if e else x * 3, (X, made.A), change
+
+
+@row(NEEDED)
+def enum_gets_eq(w):
+    made = enum.Enum("Made", "A B")
+
+    def change():
+        made.__eq__ = lambda self, other: True
+        made.__hash__ = lambda self: 1
+
+    return lambda x, e: x * len({e, made.B}), (X, made.A), change

@@ -102,6 +102,69 @@ def module_subclasses(x):
     return out, hasattr(torch.ops, "other"), said(getattr, torch, "other")
 
 
+class Switch:
+    """A data descriptor: it comes before what the module has under its name."""
+
+    def __get__(self, module, cls):
+        return module.__dict__["kept"]
+
+    def __set__(self, module, value):
+        module.__dict__["kept"] = value * 2
+
+    def __delete__(self, module):
+        module.__dict__["kept"] = 0
+
+
+class ModuleOfSwitches(types.ModuleType):
+    switch = Switch()
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, ("set", value) if name == "by_hook" else value)
+
+
+SWITCHES = ModuleOfSwitches("switches")
+SWITCHES.__dict__.update(kept=1, switch="hidden", plain=2)
+
+
+def module_with_switches(x):
+    SWITCHES.switch = 3
+    out = [SWITCHES.switch, SWITCHES.plain]
+    SWITCHES.switch = 4
+    out.append(SWITCHES.switch)
+    SWITCHES.by_hook = 5
+    out.append(SWITCHES.by_hook)
+    del SWITCHES.switch
+    out += [SWITCHES.switch, sorted(SWITCHES.__dict__)[-4:], SWITCHES.__dict__["switch"]]
+    return out
+
+
+def test_switches_of_torch_backends_are_set():
+    """They are C functions behind descriptors of a class of modules."""
+    cudnn = torch.backends.cudnn
+
+    def run(x):
+        y = x + 1
+        before = cudnn.benchmark
+        cudnn.benchmark = not before
+        cudnn.deterministic = not cudnn.deterministic
+        return y * 2, before, cudnn.benchmark, cudnn.deterministic
+
+    states = [torch._C._get_cudnn_benchmark(), torch._C._get_cudnn_deterministic()]
+    compiled = framejit.compile(run, backend="eager")
+    try:
+        for call in range(4):
+            result = (run if call % 2 else compiled)(X)
+            states = [not state for state in states]
+            now = [torch._C._get_cudnn_benchmark(), torch._C._get_cudnn_deterministic()]
+            assert now == states == list(result[2:])
+            assert result[1] is not result[2]
+            assert torch.equal(result[0], (X + 1) * 2)
+    finally:
+        torch._C._set_cudnn_benchmark(False)
+        torch._C._set_cudnn_deterministic(False)
+    assert "benchmark" not in vars(cudnn)
+
+
 def test_a_name_that_is_looked_at_for_nothing_must_exist():
     namespace = {}
     exec("def p04(x):\n    flag\n    return x + 1\n", namespace)
@@ -145,7 +208,7 @@ def test_program(program, graphs, ops):
 #: (program, graphs, operations captured)
 BETWEEN = [
     (written_namespaces, 1, 2), (namespaces_by_two_ways, 1, 2), (keys_of_globals, 2, 2),
-    (module_subclasses, 2, 2), (keys_of_namespaces, 1, 2),
+    (module_subclasses, 2, 2), (module_with_switches, 2, 2), (keys_of_namespaces, 1, 2),
 ]  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from framejit.values.core.amounts import check_count, check_size
 from framejit.values.core.base import Value, hides_own_attribute, is_user_class, type_name
 from framejit.values.core.methods import stand_in
 from framejit.values.core.namespaces import instance_dict, own_attribute, store_own
+from framejit.values.core.operations import ClassAttribute
 from framejit.values.core.registry import (
     BINARY_METHODS,
     COMPARE_METHODS,
@@ -79,6 +80,9 @@ class ConstantValue(Value):
     def truth(self, space: Space) -> bool:
         if self.value is NotImplemented:  # an error or a warning
             raise GraphBreak("FJ0155", "NotImplemented is used as a truth value")
+        if isinstance(self.value, enum.Enum):  # it may get methods
+            for name in ("__bool__", "__len__"):
+                space.class_attribute(type(self.value), name)
         return bool(self.value)
 
     def getattr(self, space: Space, name: str) -> Result:
@@ -257,6 +261,11 @@ class PythonModuleValue(Value):
         namespace = module.__dict__
         if name == "__dict__":
             return space.globals_value(namespace)
+        found = self._descriptor(space, name)
+        if found is not None:
+            if isinstance(found.raw, property):
+                raise GraphBreak("FJ0151", f"the property {name!r} of module {module.__name__}")
+            return space.bind_class_attribute(found, self, type(module), name)
         changed = space.effects.globals_value(namespace, name)
         if changed is not None and changed.value is not None:
             return changed.value
@@ -268,8 +277,6 @@ class PythonModuleValue(Value):
         if name in namespace and not deleted:
             return space.load(root.child("item", name), namespace[name])
         if found := space.class_attribute(type(module), name):
-            if isinstance(found.raw, property):
-                raise GraphBreak("FJ0151", f"the property {name!r} of module {module.__name__}")
             return space.bind_class_attribute(found, self, type(module), name)
         hook = space.class_attribute(type(module), "__getattr__")
         if hook is not None or "__getattr__" in namespace:  # lazily importing packages, torch.ops
@@ -289,8 +296,8 @@ class PythonModuleValue(Value):
             if name in namespace:  # it has cached the attribute
                 return space.load(root.child("item", name), obj)
             return space.load(asked, obj)
-        if not deleted:
-            space.guard(root.child("item", name), "ABSENT")
+        for absent in ("__getattr__",) if deleted else ("__getattr__", name):
+            space.guard(root.child("item", absent), "ABSENT")
         called = self._own_name(space)
         return space.raise_error(AttributeError, f"module{called} has no attribute {name!r}")
 
@@ -304,10 +311,30 @@ class PythonModuleValue(Value):
             own = None if changed.value is None else changed.value.realize().as_python()
         return f" {own!r}" if type(own) is str else ""
 
+    def _descriptor(self, space: Space, name: str) -> ClassAttribute | None:
+        """What a class of modules of the program's has before the module itself: the switches of
+        ``torch.backends.cudnn`` are such."""
+        cls = type(self.module)
+        if cls is types.ModuleType:
+            return None
+        hook = space.class_attribute(cls, "__getattribute__")
+        if hook is not None and type(hook.raw) is types.FunctionType:
+            raise GraphBreak("FJ0151", f"attribute {name!r} of a {self.describe()}")
+        found = space.class_attribute(cls, name)
+        return found if found is not None and hides_own_attribute(found.raw) else None
+
+    def _check_written(self, space: Space, name: str, method: str) -> None:
+        """GraphBreak where the class of the module writes the attribute in its own way."""
+        own = space.overriding(self, type(self.module), method) is not None
+        if own or self._descriptor(space, name) is not None:
+            raise GraphBreak("FJ0152", f"assigning attribute {name!r} of a {self.describe()}")
+
     def setattr(self, space: Space, name: str, value: Value) -> None:
+        self._check_written(space, name, "__setattr__")
         space.store_global(self.module.__dict__, name, value)
 
     def delattr(self, space: Space, name: str) -> None:
+        self._check_written(space, name, "__delattr__")
         if space.own_global(self.module.__dict__, name) is None:
             kind = type_name(type(self.module))
             space.raise_error(AttributeError, f"{kind!r} object has no attribute {name!r}")
@@ -522,6 +549,8 @@ def _wrap_frozenset(space: Space, source: Source, obj: Any) -> Value:
 @wraps(types.ModuleType)
 def _wrap_module(space: Space, source: Source, obj: Any) -> Value:
     space.guard(source, "ID_MATCH", obj)
+    if type(obj) is not types.ModuleType:  # it may get another class
+        space.guard(source, "TYPE_MATCH", type(obj))
     return PythonModuleValue(obj, source)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from framejit import native
-from framejit.classes import asked_once, compiled_from
+from framejit.classes import compiled_from
 from framejit.exc import GraphBreak
 from framejit.values.core import complaints
 from framejit.values.core.base import Raised, Value, is_nan, type_name
@@ -234,9 +234,9 @@ def hash_known_here(space: Space, obj: Any) -> None:
         raise GraphBreak("FJ0159", "hash() depends on the address of an object")
 
 
-@asked_once
 def hashed_by_address(cls: type) -> bool:
-    """Whether objects of this class are equal only to themselves."""
+    """Whether objects of this class are equal only to themselves. (A class may get methods later:
+    see `stays_so`.)"""
     if issubclass(cls, torch.Tensor):
         known = cls.__hash__ is torch.Tensor.__hash__
     else:
@@ -249,12 +249,18 @@ def _is_compiled_module(cls: type) -> bool:
     return compiled_from(cls) is not None and type(cls.__hash__) is types.MethodWrapperType
 
 
-@asked_once
 def _is_enum_of_plain(cls: type) -> bool:
     """Enum classes whose members hash and compare by C code, or by Enum's own."""
+    if not issubclass(cls, enum.Enum):
+        return False
     own = [base.__dict__ for base in cls.__mro__ if base.__module__ not in _ENUM_MODULES]
-    custom = any("__eq__" in names or "__hash__" in names for names in own)
-    return issubclass(cls, enum.Enum) and not custom
+    return not any("__eq__" in names or "__hash__" in names for names in own)
+
+
+def stays_so(space: Space, cls: type) -> None:
+    """Guard how objects of the class hash and compare."""
+    for name in ("__hash__", "__eq__"):
+        space.class_attribute(cls, name)
 
 
 def is_plain(obj: Any) -> bool:
@@ -278,6 +284,8 @@ def key_of(space: Space, value: Value) -> Any:
         if type(key) is str:
             return key
         space.run_real(hash, key)
+        if isinstance(key, enum.Enum):
+            stays_so(space, type(key))
         if is_nan(value):  # hashed by its address
             space.guard(value.source, "ID_MATCH", key)
         return key_of_real(key) if type(key) is frozenset else key
@@ -317,6 +325,7 @@ def key_of_object(space: Space, value: Value) -> Any:
             "FJ0157",
             f"a {value.describe()} with its own __hash__ is used as a key of a dict or set",
         )
+    stays_so(space, cls)
     real = real_object(value)
     if real is None:
         return ObjectKey(value)

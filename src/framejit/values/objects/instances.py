@@ -256,6 +256,9 @@ class ObjectValue(Special):
         own = self.instance_attribute(space, name)
         if own is None and found is not None:
             return space.bind_class_attribute(found, self, cls, name)
+        if found is not None and is_user_class(type(found.raw)):
+            for method in ("__get__", "__set__", "__delete__"):  # with these it would come first
+                space.class_attribute(type(found.raw), method)
         return own
 
     def missing_attribute(self, space: Space, name: str) -> Result | None:

@@ -14,6 +14,7 @@ from framejit.source import Source
 from framejit.values.containers.sequences import TupleValue
 from framejit.values.core import polyfills
 from framejit.values.core.base import Args, Declared, Kwargs, Value, type_name
+from framejit.values.core.constants import PURE_TYPES
 from framejit.values.core.methods import builtin, count_error, index_of, length_hint
 from framejit.values.core.registry import BINARY, COMPARE, INPLACE, UNARY, Result, lookaside, wraps
 from framejit.values.core.space import Space
@@ -138,14 +139,25 @@ def _make_caller(space: Space, args: Args, kwargs: Kwargs) -> Result:
     return GetterValue(operator.methodcaller, args, kwargs)
 
 
+def _held(getter: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments that a getter was made with."""
+    kind, args = getter.__reduce__()[:2]
+    if kind is type(getter):
+        return args, {}
+    return (*kind.args, *args), kind.keywords  # a methodcaller: partial(methodcaller, name, **kw)
+
+
 @wraps(operator.itemgetter, operator.attrgetter, operator.methodcaller)
 def _wrap_getter(space: Space, source: Source, obj: Any) -> Value:
-    """An existing getter: immutable, so its identity is guarded."""
+    """An existing getter, known by its identity. What it holds may change."""
     space.guard(source, "ID_MATCH", obj)
-    kind, args = obj.__reduce__()[:2]
-    kwargs: dict[str, Any] = {}
-    if kind is not type(obj):  # a methodcaller with keywords: partial(methodcaller, name, **kw)
-        kwargs, args = kind.keywords, (*kind.args, *args)
-    given = [space.constant(arg) for arg in args]
-    named = {name: space.constant(value) for name, value in kwargs.items()}
+    args, kwargs = _held(obj)
+    held = source.child("call", _held)
+    places, names = held.child("index", 0), held.child("index", 1)
+
+    def load(place: Source, arg: Any) -> Value:
+        return space.constant(arg) if type(arg) in PURE_TYPES else space.load(place, arg)
+
+    given = [load(places.child("index", i), arg) for i, arg in enumerate(args)]
+    named = {name: load(names.child("item", name), arg) for name, arg in kwargs.items()}
     return space.remember(obj, GetterValue(type(obj), given, named, source, obj))
