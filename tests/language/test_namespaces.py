@@ -138,6 +138,29 @@ def module_with_switches(x):
     return out
 
 
+class Annotated:
+    a: int = 1
+
+
+def test_annotations_are_those_of_the_class_itself():
+    def make():
+        class Inherits(Annotated):
+            pass
+
+        return lambda x: (x + 1, Annotated.__annotations__, Inherits.__annotations__, x * 2)
+
+    check(make(), X, make=make, graphs=2, ops=2, calls=1)
+
+
+def methods_of_none(x):
+    method = None.__eq__
+    return method, method(None), method.__self__, None.__str__
+
+
+def class_methods_of_object(x):
+    return Annotated().__subclasshook__, Annotated().__subclasshook__(int)
+
+
 def test_switches_of_torch_backends_are_set():
     """They are C functions behind descriptors of a class of modules."""
     cudnn = torch.backends.cudnn
@@ -209,6 +232,7 @@ def test_program(program, graphs, ops):
 BETWEEN = [
     (written_namespaces, 1, 2), (namespaces_by_two_ways, 1, 2), (keys_of_globals, 2, 2),
     (module_subclasses, 2, 2), (module_with_switches, 2, 2), (keys_of_namespaces, 1, 2),
+    (methods_of_none, 2, 2), (class_methods_of_object, 1, 2),
 ]  # fmt: skip
 
 

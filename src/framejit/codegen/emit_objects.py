@@ -268,7 +268,8 @@ def _method(out: Emitter, value: MethodValue) -> ast.expr:
 def _bound_builtin(out: Emitter, value: Any) -> ast.expr:
     receiver, raw = out.value(value.receiver), value.raw
     bound: ast.expr = ast.Attribute(receiver, value.name, ast.Load())
-    if raw is not None:  # the base class's own method, whatever the receiver's class overrides
+    if raw is not None and not value.receiver.is_none():  # which nothing is bound to
+        # The base class's own method, whatever the receiver's class overrides.
         of_class = [ast.Constant(None)] if type(raw) is types.ClassMethodDescriptorType else []
         bound = call(ast.Attribute(out.constant(raw), "__get__", ast.Load()), *of_class, receiver)
     return out.keep(value, "method", bound)

@@ -42,6 +42,7 @@ from framejit.values.core.operations import ClassAttribute
 from framejit.values.core.registry import LOOKASIDES, Result, lookaside, wraps, wraps_classes
 from framejit.values.core.space import Space
 from framejit.values.objects.descriptors import (
+    C_DATA,
     ObjectMethodValue,
     bind,
     bind_none,
@@ -149,6 +150,9 @@ class ClassValue(Special):
             return bind(space, inherited, self, meta, name)
         found = space.class_attribute(cls, name)
         if found is not None:
+            kept = inherited is not None and type(inherited.raw) in C_DATA
+            if kept and found.owner is not cls:  # `type` looks into no base: ``__annotations__``
+                raise GraphBreak("FJ0151", f"{name} of {self.describe()}, which has none itself")
             return bind_none(space, found, self, name)
         if inherited is not None:
             return bind(space, inherited, self, meta, name)

@@ -80,10 +80,10 @@ def bind(space: Space, found: ClassAttribute, value: Value, cls: type, name: str
             raise GraphBreak("FJ0151", f"{raw.__qualname__} of an object of another class")
         if raw.__name__ != name:  # under another name: `__getattr__ = dict.__getitem__`
             return MethodValue(space.load(source, raw), value)
-        if found.owner is object:
-            return ObjectMethodValue(value, name)
         if kind is types.ClassMethodDescriptorType:
             return BoundBuiltin(space.class_value(cls), name, raw)
+        if found.owner is object:
+            return ObjectMethodValue(value, name)
         return BoundBuiltin(value, name)
     if kind in C_DATA:
         if name == "__dict__":
