@@ -202,7 +202,35 @@ def again(x):
     raise  # noqa: PLE0704
 
 
-@pytest.mark.parametrize("function", [info, context, after_a_break, again])
+class ContextOf:
+    """Looks at the context of an error when it is shown."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __repr__(self):
+        return repr(self.error.__context__)
+
+
+def handed_out(x):
+    try:
+        raise KeyError(1)
+    except KeyError as error:
+        return x + 1, ContextOf(error)
+
+
+def raised_again(x):
+    try:
+        raise KeyError(1)
+    except KeyError as error:
+        held = ContextOf(error)
+        if held.error.args:
+            raise
+
+
+@pytest.mark.parametrize(
+    "function", [info, context, after_a_break, again, handed_out, raised_again]
+)
 def test_errors_that_are_handled_around_the_compiled_code(function):
     def handled(call, error):
         try:
@@ -223,4 +251,4 @@ def test_errors_that_are_handled_around_the_compiled_code(function):
         compiled = framejit.compile(function, backend=backend)
         for error in (IndexError(1), None, KeyError(2), IndexError(3)):
             assert outcome(compiled, error) == outcome(function, error)
-    assert backend.graphs or function is again
+    assert backend.graphs or function in (again, raised_again)

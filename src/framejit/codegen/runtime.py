@@ -100,6 +100,9 @@ def new_function(
     return made
 
 
+_set_context: Any = vars(BaseException)["__context__"].__set__
+
+
 def new_exception(
     cls: type[BaseException],
     base: type[BaseException],
@@ -113,10 +116,13 @@ def new_exception(
 
     One that was raised while capturing gets a traceback of the user's lines (file, function, line
     and columns of each frame); CPython relies on an exception that is being handled having one.
+    Its context is the error that is handled around this call, unless another is assigned later.
     """
     made = base.__new__(cls, *args, **kwargs)
     for arguments, keywords in inits:
         base.__init__(made, *arguments, **keywords)
+    if trace and (handled := sys.exception()) is not None:
+        _set_context(made, handled)
     return add_trace(made, trace)
 
 
