@@ -185,6 +185,11 @@ def iterators_over_a_break(x):
     return [list(one) for one in (started, ended, back, ended_back, part, many)]
 
 
+def reversed_by_the_method(x):
+    line = deque([1, x, 3])
+    return list(line.__reversed__()), type(line.__reversed__()).__name__, [1, 2].__reversed__()
+
+
 def removed_from_a_deque(x):
     line = deque([1, x])
     return said(line.remove, [1]), said(line.remove, 7), len(line)
@@ -213,7 +218,7 @@ PROGRAMS = [
     (ended_iterators, 1, 2), (iterators_by_index, 1, 2), (length_hints, 2, 2),
     (length_hints_with_defaults, 2, 2), (iterators_over_a_break, 2, 2),
     (what_has_no_next, 2, 2), (tee_of_copyable_iterators, 2, 2),
-    (removed_from_a_deque, 2, 2),
+    (removed_from_a_deque, 2, 2), (reversed_by_the_method, 1, 2),
 ]  # fmt: skip
 
 

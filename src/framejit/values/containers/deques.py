@@ -142,6 +142,10 @@ class DequeValue(ListValue):
         raise GraphBreak("FJ0133", "calling deque.__init__()")
 
     @method()
+    def do___reversed__(self, space: Space) -> Value:
+        return DequeIterator(self, space.step, reverse=True)
+
+    @method()
     def do_copy(self, space: Space) -> Value:
         return self._fresh(list(self.items))
 
