@@ -28,7 +28,7 @@ from framejit.exc import PackageError
 from framejit.files import replacing
 
 MAGIC = b"framejit"
-FORMAT = 12
+FORMAT = 13
 _HEADER = struct.Struct("<8sIIQ32s32s")  # magic, format, signed, length, checksum, signature
 _ALIGNMENT = 64
 _MANIFEST_LIMIT = 1 << 28

@@ -21,6 +21,7 @@ from framejit.graph.bounds import Assumption
 from framejit.graph.builder import ONCE, WRITES
 from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_keys
+from framejit.graph.inner_results import Inner
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
 from framejit.graph.metadata import Composition, TensorMeta, describe
 from framejit.graph.nested import HeldHook, open_hooks
@@ -44,7 +45,7 @@ def encode_care(care: Care, encoder: Encoder) -> Json:
         "spent": [[position, list(arguments)] for position, arguments in care.spent],
         "unreached": list(care.unreached), "checkpointed": list(care.checkpointed),
         "hooked": list(care.hooked), "uneven": [list(group) for group in care.uneven],
-        "clears_casts": care.clears_casts,
+        "clears_casts": care.clears_casts, "inner": care.inner.as_lists(),
     }  # fmt: skip
 
 
@@ -67,6 +68,7 @@ def decode_care(saved: Json, decoder: Decoder) -> Care:
         uneven=tuple(map(tuple, saved["uneven"])),
         hooked=tuple(saved["hooked"]),
         clears_casts=saved["clears_casts"],
+        inner=Inner.of_lists(saved["inner"]),
     )
 
 
