@@ -85,12 +85,14 @@ def inner_results(
     links: list[Link] = []
     for operation in own:
         node, found = operation.node, set[int]()
-        if operation.differentiable and node not in builder.new_leaves:
-            found = found.union(*[reach.get(used, ()) for used in node.all_input_nodes])
+        changed = writes.get(node, [])  # also by what returns nothing, as `z[0] = y` does
+        if changed or (operation.differentiable and node not in builder.new_leaves):
+            used = (*node.all_input_nodes, *changed)
+            found = found.union(*[reach.get(one, ()) for one in used])
         here = {place for place, maker in made.items() if maker is node}
         near = tuple(sorted(found - here))
         links += [(place, near, _is_view(builder, outputs, place, near)) for place in here if near]
-        for one in (node, *writes.get(node, ())):
+        for one in (node, *changed):
             reach[one] = here or (found if one is node else found | reach.get(one, set()))
     written = {one for changed in writes.values() for one in changed if one in places}
     # Between these the graph itself differentiates; what is cut there has no derivative.
@@ -111,9 +113,13 @@ def levels_of_results(builder: GraphBuilder, inner: Inner) -> dict[_Node, int]:
     """For each operation, how many results stand between it and the inputs, one after the other."""
     above = {builder.outputs[place] for place in inner.above}
     levels: dict[_Node, int] = {}
+    owner = owners(builder)
     for operation in builder.recorded:
-        found = [levels.get(u, 0) + (u in above) for u in operation.node.all_input_nodes]
-        levels[operation.node] = max(found, default=0)
+        changed = changed_by(operation, owner) if operation.writes else []
+        given = above.difference(changed)  # what is written to is not complete yet
+        found = [levels.get(u, 0) + (u in given) for u in operation.node.all_input_nodes]
+        levels[operation.node] = level = max(found, default=0)
+        levels.update((one, max(level, levels.get(one, 0))) for one in changed)
     return levels
 
 
