@@ -31,6 +31,7 @@ HEADERS = [
     "hook",
     "objects",
     "ref",
+    "result_links",
     "shape_program",
 ]
 
@@ -58,6 +59,7 @@ setup(
                 f"{ROOM}/hook.cpp",
                 f"{ROOM}/objects.cpp",
                 f"{ROOM}/audit.cpp",
+                f"{ROOM}/result_links.cpp",
             ],
             depends=[f"{ROOM}/{name}.h" for name in [*HEADERS, "tensor_check"]],
             extra_compile_args=FLAGS,

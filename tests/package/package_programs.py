@@ -120,6 +120,24 @@ def backward_of_each(compiled, x):
     return found
 
 
+def states(x, scale):
+    y = x * scale
+    z = y.sin()
+    return y, z, z * y
+
+
+def gradients_between(compiled, x):
+    found = []
+    for _ in range(3):
+        scale = torch.full((3,), 0.5, requires_grad=True)
+        y, z, last = compiled(x, scale)
+        y.retain_grad()
+        z.register_hook(lambda gradient: gradient * 2)
+        last.sum().backward()
+        found += [y.grad, scale.grad]
+    return found
+
+
 def dataclass_argument(batch):
     return Batch(batch.x * batch.scale, batch.scale + 1)
 
@@ -321,6 +339,7 @@ PROGRAMS = {
     "grad_modes": lambda: (grad_modes, (X,), in_grad_modes),
     "repeated_backward": lambda: (saves, (X,), repeated_backward),
     "losses": lambda: (losses, (X,), backward_of_each),
+    "states": lambda: (states, (X,), gradients_between),
     "closure": lambda: (make_closure(), (X,), plain),
     "dataclass": lambda: (dataclass_argument, (Batch(X, 2.0),), plain),
     "local_class": local_case,

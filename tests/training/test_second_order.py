@@ -169,6 +169,26 @@ def test_autocast_around_the_gradient_is_that_of_its_operations():
     torch.testing.assert_close(*found)
 
 
+def test_autocast_that_a_graph_ends_under_is_over_when_it_has_run_again():
+    def broken(x):
+        with torch.autocast("cpu", torch.float16):
+            y = x @ x
+            framejit.graph_break()
+            return y
+
+    def program(function):
+        x = torch.full((2, 2), 0.5, requires_grad=True)
+        (slope,) = torch.autograd.grad(function(x).float().square().sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(slope.sum(), x)
+        now = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+        return slope, second, now
+
+    expected, backend = program(broken), CountingAround("aot_eager")
+    got = program(framejit.compile(broken, backend=backend))
+    Comparison(Tolerance(1e-3, 1e-3)).compare(expected, got, "")
+    assert len(backend.graphs) == 1
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_an_argument_that_was_computed_from_another(backend):
     """The gradient of the one does not count what comes through the other; hooks hear it once."""

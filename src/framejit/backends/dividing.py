@@ -21,6 +21,7 @@ from ..graph.builder import ONCE, WRITES
 from ..graph.errors import begins_at
 from ..graph.gradients import exact_gradients
 from ..graph.idle_dropouts import operand_of_idle, returned
+from ..graph.inner_results import Inner, with_inner_results
 from ..graph.lazy import LazyGraphModule
 from ..graph.nested import hooks_around, with_hooks, without_hooks
 from ..graph.outlining import has_regions
@@ -29,6 +30,7 @@ from ..graph.ragged import traceable
 from ..graph.second_order import differentiable_twice
 from ..graph.silence import unwarned
 from ..graph.symbol_nodes import symbolic_inputs
+from ..graph.uneven import divided_when_uneven
 from .context import (
     Context,
     PartContext,
@@ -203,9 +205,16 @@ def in_parts(
             values.update(zip(segment.outputs, module.forward(*given), strict=True))
         if not part.compiled:
             return lambda *arguments: module.forward(*arguments)
+        run = compiled
         if part.reached is not None:
-            return exact_gradients(compiled, [frozenset(found) for found in part.reached])
-        return lambda *arguments: compiled(*arguments)  # not every callable can be given a name
+            run = exact_gradients(run, [frozenset(found) for found in part.reached])
+        inner = Inner.of_lists(part.inner)
+        if inner.links:
+            met: list[bool] | None = None if inner.again else []
+            if met is not None:  # as recorded, once somebody looks
+                run = divided_when_uneven(run, module.forward, (), None, met)
+            run = with_inner_results(run, lambda: module, inner, met)
+        return lambda *arguments: run(*arguments)  # not every callable can be given a name
 
     return assemble(gm, segments, None, wrap).forward
 

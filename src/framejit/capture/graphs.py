@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -29,7 +28,7 @@ from framejit.graph.aliasing import Watch, aliases_to_watch, watch_aliases
 from framejit.graph.buckets import bucketed_parts
 from framejit.graph.builder import GraphBuilder
 from framejit.graph.checkpoints import operands_of_checkpoints, with_checked_operands
-from framejit.graph.differentiation import TARGETS, UsedUp, with_spent
+from framejit.graph.differentiation import UsedUp, with_spent
 from framejit.graph.gradients import (
     Reached,
     differentiable_reach,
@@ -38,12 +37,14 @@ from framejit.graph.gradients import (
     unreached_inputs,
     with_detached,
 )
+from framejit.graph.inner_results import NO_INNER, Inner, inner_results, with_inner_results
 from framejit.graph.lazy import is_as_recorded, operation_count, outer_graph, targets_in
 from framejit.graph.nested import checkpointed, close_all_hooks, open_hooks
 from framejit.graph.parts import PARTS, Part, independent_parts
 from framejit.graph.plain_inputs import as_plain, is_of_program, with_plain
 from framejit.graph.repeats import REGIONS, find_regions
 from framejit.graph.result_hooks import results_with_hooks, with_quiet_hooks
+from framejit.graph.running_again import is_user_code, runs_again
 from framejit.graph.splits import DIVIDE, divide_around
 from framejit.graph.undo import undone
 from framejit.graph.uneven import UNEVEN, divided_when_uneven, runs_twice, uneven_parts
@@ -77,6 +78,7 @@ class Graph:
     unreached: tuple[int, ...] = ()
     hooked: tuple[int, ...] = ()
     uncounted: tuple[int, ...] = ()
+    inner: Inner = NO_INNER
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -112,25 +114,33 @@ class Care:
     clears_casts: bool = False
     #: Positions of the arguments that it writes to, but in no way that autograd counts.
     uncounted: tuple[int, ...] = ()
+    #: Which results are computed from others.
+    inner: Inner = NO_INNER
 
     def around(
-        self, compiled: Callable[..., Any], recorded: Callable[..., Any]
-    ) -> Callable[..., Any]:
-        """What the generated function calls."""
-        reached, graph = self.reached, compiled
-        if self.uneven and not is_as_recorded(compiled, recorded):
-            graph = divided_when_uneven(graph, recorded, self.uneven, _divide(recorded))
+        self, compiled: Callable[..., Any], recorded: Callable[..., Any],
+        module: Callable[[], torch.fx.GraphModule] | None = None,
+    ) -> Callable[..., Any]:  # fmt: skip
+        """What the generated function calls. ``module``: the recorded graph, where ``recorded``
+        only calls it."""
+        reached, graph, met = self.reached, compiled, list[bool]()
+        other = not is_as_recorded(compiled, recorded)
+        linked = bool(self.inner.links) and other
+        if linked or (self.uneven and other):
+            graph = divided_when_uneven(graph, recorded, self.uneven, _divide(recorded), met)
         if self.unreached:
             graph = with_detached(graph, self.unreached)
         if reached is not None:
-            graph = exact_gradients(graph, reached, self.in_parts or bool(self.uneven))
-        if self.hooked and not is_as_recorded(compiled, recorded):
+            graph = exact_gradients(graph, reached, self.in_parts or bool(self.uneven) or linked)
+        if linked:
+            graph = with_inner_results(graph, module or (lambda: recorded), self.inner, met)
+        if self.hooked and other:
             graph = with_quiet_hooks(graph, self.hooked)
         if self.checkpointed:
             graph = with_checked_operands(graph, recorded, self.checkpointed)
-        if self.clears_casts and not is_as_recorded(compiled, recorded):
+        if self.clears_casts and other:
             graph = _with_cleared_casts(graph)
-        if self.uncounted and not is_as_recorded(compiled, recorded):
+        if self.uncounted and other:
             graph = with_counts(graph, self.uncounted)
         graph = undone(watch_aliases(graph, recorded, self.watch), self.saved)
         graph = with_spent(graph, self.spent) if self.spent else graph
@@ -181,10 +191,9 @@ def finish_graph(trace: Trace) -> Graph:
     as_it_is = as_it_is or _hands_out_bare_views(trace, originals)
     if opens_hooks(module) or trace.around is not None:  # they may save what is written
         as_it_is = as_it_is or builder.reads_what_it_writes()
-    parts = [] if as_it_is else independent_parts(builder, module)
-    if parts is None or parts:
-        parts = _even_parts(builder, module, parts)
-    module.meta[PARTS] = bucketed_parts(builder, module) if parts is None else parts
+    inner = NO_INNER if as_it_is else _note_parts(builder, module)
+    if as_it_is:
+        module.meta[PARTS] = []
     module.meta[DIVIDE] = functools.partial(divide_around, builder, module)
     recordings = trace.space.task.recordings
     if recordings is not None and module.meta[PARTS] is None and not opens_hooks(module):
@@ -201,24 +210,39 @@ def finish_graph(trace: Trace) -> Graph:
         plain=plain if classes else None,
         hooked=results_with_hooks(builder) if torch.is_grad_enabled() else (),
         uncounted=uncounted_inputs(builder),
+        inner=inner,
         expects=bool(trace.space.effects.expected),
         spent=tuple(zip(spent, _reached(builder, [originals[i] for i in spent]), strict=True)),
     )  # fmt: skip
 
 
+def _note_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> Inner:
+    """Note on the graph in which parts AOTAutograd gets it. Returns which results of one that it
+    gets whole are computed from others: parts know that of theirs."""
+    parts, inner = independent_parts(builder, module), NO_INNER
+    if parts is None and not builder.only_computes:
+        nodes = [one.node for one in builder.recorded]
+        inner = inner_results(builder, builder.outputs, nodes, runs_again(module))
+    if parts is None or parts:
+        parts = _even_parts(builder, module, parts, inner)
+    module.meta[PARTS] = parts = bucketed_parts(builder, module) if parts is None else parts
+    return inner if parts is None else NO_INNER
+
+
 def _even_parts(
-    builder: GraphBuilder, module: torch.fx.GraphModule, parts: list[Part] | None
+    builder: GraphBuilder, module: torch.fx.GraphModule, parts: list[Part] | None, inner: Inner
 ) -> list[Part] | None:
-    """The parts of a graph whose backward may come for some results only; it is left whole until
-    one does, where the gradients can then be computed in another way."""
+    """The parts of a graph whose backward may come for some results only, or may be asked for
+    gradients between results; it is left whole until one is, where the gradients can then be
+    computed in another way."""
     uneven = uneven_parts(builder, module)
-    if uneven is None:
-        return parts
-    user_code = any(map(_is_user_code, targets_in(module)))
-    if parts is not None or user_code or not runs_twice(builder, module):
+    if uneven is not None and (parts is not None or not runs_twice(builder, module)):
         return uneven.parts
-    module.meta[UNEVEN] = uneven
-    return None
+    if parts is None and inner.links:
+        uneven = uneven_parts(builder, module, inner) or uneven
+    if uneven is not None:
+        module.meta[UNEVEN] = uneven
+    return parts
 
 
 def _hands_out_bare_views(trace: Trace, results: list[Any]) -> bool:
@@ -267,7 +291,7 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
         return CompiledGraph()
     started = time.perf_counter()
     compiled, roots = _compile_under_hooks(backend, module, graph.examples)
-    user_code = any(map(_is_user_code, targets_in(module)))
+    user_code = any(map(is_user_code, targets_in(module)))
     if user_code and graph.expects:
         return Again()
     in_parts = module.meta.get(PARTS) is not None
@@ -279,7 +303,7 @@ def compile_graph(graph: Graph, backend: Backend) -> CompiledGraph | Again:
     care = Care(
         graph.watch, user_code, graph.reached, graph.saved, in_parts, graph.plain, graph.spent,
         unreached, uneven=tuple(map(tuple, uneven.groups)) if uneven else (), hooked=graph.hooked,
-        checkpointed=operands,
+        checkpointed=operands, inner=graph.inner,
         clears_casts=torch.clear_autocast_cache in targets_in(module), uncounted=graph.uncounted,
     )  # fmt: skip
     sources = [value.source for value in graph.inputs if value.source is not None]
@@ -346,14 +370,6 @@ def is_member(tensor: TensorValue) -> bool:
     """Is it a parameter or buffer of a module?"""
     owner = tensor.source.base if tensor.source is not None else None
     return owner is not None and owner.key in ("_parameters", "_buffers")
-
-
-def _is_user_code(function: Any) -> bool:
-    """Is what a node calls Python code of the user's (allowed in the graph, or an
-    autograd.Function)?"""
-    return type(function) is types.FunctionType and not (
-        function in TARGETS or (function.__module__ or "").startswith("torch")
-    )
 
 
 def _divide(recorded: Callable[..., Any]) -> Callable[[list[Any]], Callable[..., Any]] | None:

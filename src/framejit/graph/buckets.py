@@ -17,8 +17,8 @@ import torch.fx
 from torch.nn.parallel import DistributedDataParallel
 
 from .builder import GraphBuilder
-from .metadata import Example, is_leaf
-from .parts import Part, calls_of, completed, memory_key, views_late_between
+from .metadata import Example, is_leaf, memory_key
+from .parts import Part, calls_of, completed, views_late_between
 
 _Node = torch.fx.Node
 

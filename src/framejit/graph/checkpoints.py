@@ -17,6 +17,7 @@ from torch.utils.checkpoint import CheckpointError
 
 from .gradients import compiled_node
 from .nested import checkpointed
+from .running_again import under_autocast
 
 _Graph = Callable[..., Any]
 
@@ -84,7 +85,7 @@ class _Check:
         """Differentiate these results of the recorded graph, as plain Python would: it raises if
         that does. The numbers do not matter."""
         flags = dict(zip(self.positions, self.before, strict=True))
-        with torch.random.fork_rng(), torch.enable_grad(), torch._C._DisableAutocast():
+        with torch.random.fork_rng(), torch.enable_grad(), under_autocast(None):
             copies = [
                 argument.detach().clone().requires_grad_(flags.get(at, argument.requires_grad))
                 if isinstance(argument, torch.Tensor) else argument

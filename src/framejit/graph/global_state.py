@@ -111,6 +111,10 @@ class Autocast(NamedTuple):
         ]
         return cls(tuple(devices), torch.is_autocast_cache_enabled())
 
+    def off(self) -> Autocast:
+        """The same, off for all devices."""
+        return self._replace(devices=tuple([(one, False, dtype) for one, _, dtype in self.devices]))
+
     def set(self) -> None:
         """Set it again."""
         for device, on, dtype in self.devices:

@@ -23,6 +23,7 @@ from .operation import Operation
 
 _Node = torch.fx.Node
 _COMPILED = "CompiledFunctionBackward"  # what AOTAutograd calls its node
+BETWEEN = "BetweenResults"  # what `native.link_results` calls those that it puts after it
 _MAX_VIEWS = 4  # how many nodes of views AOTAutograd puts after its own
 
 
@@ -189,9 +190,10 @@ def compiled_node(output: Any) -> tuple[Any, int]:
     for _ in range(_MAX_VIEWS):
         if type(node).__name__ == _COMPILED:
             return node, number
-        if len(node.next_functions) != 1:
+        operands = node.next_functions
+        if len(operands) != 1 and node.name() != BETWEEN:
             break
-        node, number = node.next_functions[0]
+        node, number = operands[0]
     return None, 0
 
 

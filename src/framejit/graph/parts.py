@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.fx
@@ -21,12 +21,14 @@ from .builder import GraphBuilder
 from .differentiation import ancestors, used_up
 from .global_state import set_determinism
 from .gradients import changed_by, owners, reached_within
+from .inner_results import NO_INNER, inner_results
 from .lazy import outer_graph
-from .metadata import Example
+from .metadata import Example, memory_key
 from .nested import open_hooks
 from .observer import memory_of
 from .operation import Operation
 from .resampling import is_traced_otherwise
+from .running_again import runs_again
 
 _Node = torch.fx.Node
 #: Where a graph's `meta` has its parts; none at all: it is run as it is, in eager mode.
@@ -54,6 +56,8 @@ class Part(NamedTuple):
     reached: list[list[int]] | None
     #: Is it compiled, or an operation to be run as it is?
     compiled: bool
+    #: `inner_results.Inner`, with lists.
+    inner: list[Any] | tuple[()] = ()
 
 
 def independent_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> list[Part] | None:
@@ -130,7 +134,8 @@ def completed(
 ) -> list[Part]:
     """Parts, each of these operations, with all that belongs to them."""
     nodes, copied = list(module.graph.nodes), _copied(builder, module)
-    return [_complete(builder, nodes, part, copied) for part in parts]
+    again = runs_again(module)
+    return [_complete(builder, nodes, part, copied, again) for part in parts]
 
 
 def _copied(builder: GraphBuilder, module: torch.fx.GraphModule) -> set[_Node]:
@@ -385,11 +390,6 @@ def _dependencies(builder: GraphBuilder, calls: list[_Node]) -> dict[_Node, set[
     return before
 
 
-def memory_key(example: Example) -> int:
-    """Identifies the memory that an example may share with others."""
-    return id(example.group or example)
-
-
 def _separable(builder: GraphBuilder, parts: list[list[_Node]]) -> bool:
     """Do the parts pass each other tensors only, and none whose memory others write to?"""
     number = {node: i for i, part in enumerate(parts) for node in part}
@@ -406,8 +406,9 @@ def _separable(builder: GraphBuilder, parts: list[list[_Node]]) -> bool:
 
 
 def _complete(
-    builder: GraphBuilder, nodes: list[_Node], part: Sequence[_Node], copied: set[_Node]
-) -> Part:
+    builder: GraphBuilder, nodes: list[_Node], part: Sequence[_Node], copied: set[_Node],
+    again: bool,
+) -> Part:  # fmt: skip
     inside = set(part)
     stack = list(part)
     while stack:  # what it needs of what is copied
@@ -417,12 +418,13 @@ def _complete(
                 stack.append(used)
     needed = {used for node in inside for used in node.all_input_nodes} - inside
     symbols = {*builder.symbol_nodes.placeholders.values()}
-    inner = [n for n in nodes if n in inside]
+    within = [n for n in nodes if n in inside]
     inputs = [n for n in nodes if n in needed or n in symbols]
     outputs = [n for n in part if any(user not in inside for user in n.users)]
-    reached = reached_within(builder, inputs, inner, outputs)
+    reached = reached_within(builder, inputs, within, outputs)
     position = {node: i for i, node in enumerate(nodes)}
-    numbers, given, made = [[position[n] for n in some] for some in (inner, inputs, outputs)]
+    numbers, given, made = [[position[n] for n in some] for some in (within, inputs, outputs)]
     compiled = not any(node.target in _AS_THEY_ARE for node in part)
     lists = None if reached is None else [sorted(found) for found in reached]
-    return Part(numbers, given, made, lists, compiled)
+    inner = inner_results(builder, outputs, within, again) if compiled else NO_INNER
+    return Part(numbers, given, made, lists, compiled, inner.as_lists())

@@ -7,12 +7,11 @@ does not come to a result at all that nothing was differentiated through. Used b
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+from .. import native
 from .builder import GraphBuilder
-from .gradients import compiled_node
 from .metadata import Example
 
 
@@ -33,27 +32,22 @@ def results_with_hooks(builder: GraphBuilder) -> tuple[int, ...]:
     ])  # fmt: skip
 
 
-def with_quiet_hooks(graph: Callable[..., Any], positions: Sequence[int]) -> Callable[..., Any]:
+def with_quiet_hooks(graph: Callable[..., Any], positions: tuple[int, ...]) -> Callable[..., Any]:
     """``graph``, with hooks of the results at these positions that are not called with None."""
+    quiet = native.quiet_hooks
 
     def run(*arguments: Any) -> Any:
         results = graph(*arguments)
-        for position in positions:
-            result = results[position]
-            node, _ = compiled_node(result)
-            if node is not None and result.grad_fn is node and result._backward_hooks is None:
-                result._backward_hooks = _Hooks()
-                node._register_hook_dict(result)
+        quiet(_quieted, results, positions)
         return results
 
     return run
 
 
-class _Hooks(collections.OrderedDict[Any, Any]):
-    """What holds a tensor's hooks, as torch makes it for the first one."""
-
-    def __setitem__(self, key: Any, hook: Any) -> None:
-        super().__setitem__(key, _IfThere(hook))
+def _quieted(hooks: dict[Any, Any]) -> None:
+    for key, hook in list(hooks.items()):
+        if type(hook) is not _IfThere:
+            hooks[key] = _IfThere(hook)
 
 
 class _IfThere:

@@ -15,6 +15,7 @@ import torch
 
 from .builder import ONCE
 from .gradients import compiled_node
+from .running_again import under_autocast
 
 #: The recorded graph; None if it writes to its inputs or draws random numbers.
 Recorded = Callable[[], Callable[..., Any] | None]
@@ -86,15 +87,18 @@ class _Again:
         self.recorded = recorded
         self.arguments: Sequence[Any] = arguments
         self.versions = [tensor._version for tensor in self._counted()]
+        self.flags = [tensor.requires_grad for tensor in self._tensors()]
         #: Outputs of the node that are results of the graph as they are, and which.
         self.places = places
         self.place = place
         self.under_autocast = torch._C._is_any_autocast_enabled()
 
+    def _tensors(self) -> list[torch.Tensor]:
+        return [a for a in self.arguments if isinstance(a, torch.Tensor)]
+
     def _counted(self) -> list[torch.Tensor]:
         """The tensors that know how often they were written to."""
-        tensors = [a for a in self.arguments if isinstance(a, torch.Tensor)]
-        return [tensor for tensor in tensors if not tensor.is_inference()]
+        return [tensor for tensor in self._tensors() if not tensor.is_inference()]
 
     def __call__(self, gradients: tuple[Any, ...], given: tuple[Any, ...]) -> Any:
         if not torch.is_grad_enabled():
@@ -102,16 +106,17 @@ class _Again:
             if not kept:  # what autograd has saved is gone as well
                 self.arguments = ()
             return None
-        tensors = [a for a in self.arguments if isinstance(a, torch.Tensor)]
+        tensors = self._tensors()
         wanted = [number for number, gradient in enumerate(given) if gradient is not None]
         known = len(gradients) == len(tensors) and self.places.keys() >= set(wanted)
         unchanged = self.versions == [tensor._version for tensor in self._counted()]
+        unchanged = unchanged and self.flags == [tensor.requires_grad for tensor in tensors]
         recorded = self.recorded() if known and unchanged and not self.under_autocast else None
         inputs = [tensor for tensor in tensors if tensor.requires_grad]
         if recorded is None:
             return self._once(gradients, inputs)
         copies = {id(one): alias(one) for one in inputs}
-        with torch._C._DisableAutocast():
+        with under_autocast(None):
             results = recorded(*[copies.get(id(one), one) for one in self.arguments])
         outputs = [results[self.places[number]] for number in wanted]
         grads = [given[number] for number in wanted]
@@ -123,6 +128,8 @@ class _Again:
 
     def _once(self, gradients: tuple[Any, ...], inputs: list[torch.Tensor]) -> tuple[Any, ...]:
         """The gradients, to differentiate which raises, whatever with respect to."""
+        if not inputs:  # they have left autograd's graph since
+            return gradients
         error = torch._C._functions.DelayedError  # type: ignore[attr-defined]
         attach = error(no_second_derivative(self.place), 1 + len(inputs))
         return tuple([

@@ -16,8 +16,8 @@ import torch
 import torch.fx
 
 from .builder import GraphBuilder
-from .metadata import Example
-from .parts import Part, calls_of, completed, memory_key
+from .metadata import Example, memory_key
+from .parts import Part, calls_of, completed
 
 _Node = torch.fx.Node
 #: Where a graph's `meta` has `divide_around` for it, until it is compiled.

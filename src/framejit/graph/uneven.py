@@ -14,10 +14,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .builder import ONCE, GraphBuilder
+from .builder import GraphBuilder
 from .gradients import compiled_node
+from .inner_results import NO_INNER, Inner, is_divided, levels_of_results
 from .lazy import LazyGraphModule
-from .parts import PARTS, Part, calls_of, components, in_order, memory_key, parted
+from .metadata import memory_key
+from .parts import PARTS, Part, calls_of, components, in_order, parted
+from .running_again import runs_again, under_autocast
 from .unbounded import divided_by_results
 
 _Graph = Callable[..., Any]
@@ -44,24 +47,37 @@ class Uneven(NamedTuple):
         return copy
 
 
-def uneven_parts(builder: GraphBuilder, module: torch.fx.GraphModule) -> Uneven | None:
+def uneven_parts(
+    builder: GraphBuilder, module: torch.fx.GraphModule, inner: Inner = NO_INNER
+) -> Uneven | None:
     """What becomes of a finished graph then; None: no such backward would be wrong, or it cannot
-    be divided."""
+    be divided. ``inner``: results at which it is divided in any case; no parts at all if some of
+    these would still be computed from others in one that cannot run again."""
     if len(builder.outputs) < 2 or builder.only_computes or not torch.is_grad_enabled():
         return None
-    found = divided_by_results(builder, components(builder)[0])
-    calls = None if found is None else calls_of(builder, module)
-    if found is None or calls is None:
+    whole = components(builder)[0]
+    found = divided_by_results(builder, whole) or ((whole, []) if inner.links else None)
+    if found is None:
         return None
     component, groups = found
-    parts = parted(builder, module, in_order(builder, calls, component))
+    if inner.links:
+        levels, above = levels_of_results(builder, inner), dict[Any, torch.fx.Node]()
+        component = {
+            node: above.setdefault((top, levels.get(node, 0)), node)
+            for node, top in component.items()
+        }
+    # Another part would know nothing of what a gradient in the graph goes through.
+    calls = None if builder.differentiated else calls_of(builder, module)
+    parts = None if calls is None else parted(builder, module, in_order(builder, calls, component))
+    if inner.links and not all(Inner.of_lists(one.inner).is_heard for one in parts or ()):
+        parts = []
     return None if parts is None else Uneven(groups, parts)
 
 
 def runs_twice(builder: GraphBuilder, module: torch.fx.GraphModule) -> bool:
     """Does the recorded graph compute the same when backward comes, and from results that the
     compiled graph has, too? (It may return a tensor instead of which several results are views.)"""
-    if module.meta.get(ONCE) or torch._C._is_any_autocast_enabled():
+    if torch._C._is_any_autocast_enabled() or not runs_again(module):
         return False
     given = {id(one.example) for one in builder.placeholders}
     views: dict[int, list[bool]] = collections.defaultdict(list)
@@ -74,20 +90,21 @@ def runs_twice(builder: GraphBuilder, module: torch.fx.GraphModule) -> bool:
 
 def divided_when_uneven(
     compiled: _Graph, recorded: _Graph, groups: Sequence[Sequence[int]],
-    divide: Callable[[list[Any]], _Graph] | None,
+    divide: Callable[[list[Any]], _Graph] | None, met: list[bool],
 ) -> _Graph:  # fmt: skip
-    """``compiled``, until it would give wrong gradients; then what ``divide`` makes for arguments
-    like those of a call. Without that, the recorded graph."""
+    """``compiled``, until it would give wrong gradients, which ``met`` is told; then what
+    ``divide`` makes for arguments like those of a call. Without that, the recorded graph."""
     found = [frozenset(group) for group in groups]
-    met: list[bool] = []
     now: list[_Graph] = []
 
     def run(*arguments: Any) -> Any:
-        if met and not now:
-            now.append(recorded if divide is None else divide(list(arguments)))
-        if now:
+        if is_divided(met):
+            if not now:
+                now.append(recorded if divide is None else divide(list(arguments)))
             return now[0](*arguments)
         results = compiled(*arguments)
+        if not found:
+            return results
         node, places = None, dict[int, list[int]]()
         for i, result in enumerate(results):
             one, number = compiled_node(result)
@@ -136,7 +153,7 @@ class _Again:
             return None
         # Detached, so that nobody's hooks are called.
         copies = {id(one): one.detach().requires_grad_(one.requires_grad) for one in tensors}
-        with torch.enable_grad(), torch._C._DisableAutocast():
+        with torch.enable_grad(), under_autocast(None):
             results = self.recorded(*[copies.get(id(one), one) for one in self.arguments])
         outputs = [results[self.places[number][0]] for number in wanted]
         leaves = [one for one in copies.values() if one.requires_grad]

@@ -4,6 +4,7 @@
 #include "guard_checks.h"
 #include "hook.h"
 #include "objects.h"
+#include "result_links.h"
 
 #include <torch/headeronly/version.h>
 
@@ -127,7 +128,7 @@ PyMODINIT_FUNC PyInit__C() {
   if (!module || verify_torch_release() < 0 || verify_tensor_layout() < 0 || add_global_state(module.get()) < 0 || add_guard_reference(module.get()) < 0 ||
       add_check_names(module.get()) < 0 ||
       add_guard_tree(module.get()) < 0 || add_hook(module.get()) < 0 || add_dispatch(module.get()) < 0 ||
-      add_tail_call(module.get()) < 0 || add_audit(module.get()) < 0 || add_objects(module.get()) < 0) {
+      add_tail_call(module.get()) < 0 || add_audit(module.get()) < 0 || add_objects(module.get()) < 0 || add_result_links(module.get()) < 0) {
     return nullptr;
   }
   return module.release();

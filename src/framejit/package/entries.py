@@ -550,7 +550,7 @@ class _Bound:
         if run is None:
             run = self._compiled_again(module(), captures)
         care = decode_care(saved["care"], decoder)
-        return care.around(run, lambda *args: module()(*args))
+        return care.around(run, lambda *args: module()(*args), module)
 
     def _compiled_again(
         self, module: torch.fx.GraphModule, captures: tuple[Any, ...]

@@ -21,6 +21,7 @@ from framejit.graph.bounds import Assumption
 from framejit.graph.builder import ONCE, WRITES
 from framejit.graph.expressions import Tree, evaluate, replaced, symbols_of
 from framejit.graph.fakes import plain_keys
+from framejit.graph.inner_results import Inner
 from framejit.graph.lazy import CapturedGraph, LazyGraphModule
 from framejit.graph.metadata import Composition, TensorMeta, describe
 from framejit.graph.nested import HeldHook, open_hooks
@@ -45,6 +46,7 @@ def encode_care(care: Care, encoder: Encoder) -> Json:
         "unreached": list(care.unreached), "checkpointed": list(care.checkpointed),
         "hooked": list(care.hooked), "uneven": [list(group) for group in care.uneven],
         "clears_casts": care.clears_casts, "uncounted": list(care.uncounted),
+        "inner": care.inner.as_lists(),
     }  # fmt: skip
 
 
@@ -68,6 +70,7 @@ def decode_care(saved: Json, decoder: Decoder) -> Care:
         hooked=tuple(saved["hooked"]),
         clears_casts=saved["clears_casts"],
         uncounted=tuple(saved["uncounted"]),
+        inner=Inner.of_lists(saved["inner"]),
     )
 
 

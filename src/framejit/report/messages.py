@@ -148,6 +148,16 @@ def warn_refused(backend: str, begins_at: str, reason: str) -> None:
     )
 
 
+def warn_inner_gradient(begins_at: str) -> None:
+    """Say once per place where graphs begin that a gradient inside one cannot be told."""
+    _warn_once(
+        ("inner", begins_at),
+        f"a gradient of a result of the graph that begins at {begins_at} is asked for, and the "
+        "graph computes others from this result. It was compiled without that gradient and cannot "
+        "run again: what the others add to it is missing, for this call. [FJ0235]",
+    )
+
+
 def warn_not_split(backend: str, operation: str, place: str, reason: str) -> None:
     """Say once per place that a backend gets an operation that it was not to have."""
     _warn_once(
