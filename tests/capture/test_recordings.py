@@ -568,3 +568,23 @@ def test_a_capture_and_its_verification_know_the_same_of_numbers():
 
     model = stack(lambda i: Block())
     check(program, X, graphs=1)
+
+
+def test_what_a_backend_assumes_about_sizes_is_no_difference():
+    """AOTAutograd compares the sizes of what is transposed in place; the capture in which every
+    call is executed is not compiled."""
+    layers = [Block() for _ in range(6)]
+
+    def program(x, turned):
+        turned.t_()
+        for layer in layers:
+            x = layer(x)
+        return x
+
+    compiled = framejit.compile(program, backend="aot_eager")
+    for sizes in ((2, 3), (4, 5), (6, 7)):
+        turned, other = torch.ones(sizes), torch.ones(sizes)
+        with config.patch(raise_internal_errors=True):
+            torch.testing.assert_close(compiled(X, turned), program(X, other))
+        assert turned.shape == other.shape and turned.stride() == other.stride()
+    assert framejit.explain(program, backend="aot_eager")(X, torch.ones(8, 9)).repeated

@@ -50,6 +50,8 @@ def _guards(captured: Capture) -> list[str]:
     guards = captured.plan.guards()
     constants = {guard.name for guard in guards if guard.kind == "EQUALS_MATCH"}
     told = [g for g in guards if not (g.kind == "TYPE_MATCH" and g.name in constants)]
+    # No line of the program's: a backend has assumed it, and compiles one of both graphs only.
+    told = [g for g in told if g.kind != "SHAPE_MATCH" or g.line is not None]
     return list(dict.fromkeys(map(str, told)))
 
 
