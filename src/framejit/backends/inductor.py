@@ -97,13 +97,10 @@ class InductorBackend:
 
         def compile_graph(gm: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
             # compile_fx changes the graph it is given; ours is still shown to people afterwards.
-            owned, layouts = owned_copy(gm), recorded_layouts(gm)
-            _mark_static_inputs(owned, inputs)
             try:
-                return self._compile(owned, inputs, layouts)
+                return self._compile(owned_copy(gm), inputs, recorded_layouts(gm))
             except OtherStrides:
                 owned = owned_copy(gm)
-                _mark_static_inputs(owned, inputs)
                 lay_out_results(owned)
                 return self._compile(owned, inputs, [])
 
@@ -115,6 +112,7 @@ class InductorBackend:
         # Slow optional dependency, see above.
         from torch._inductor.compile_fx import compile_fx
 
+        _mark_static_inputs(gm, inputs)
         context = TracingContext.get()
         before = context.fw_metadata  # of the graph of whoever compiles this one
         patches = settings_with_passes(self.config_patches)

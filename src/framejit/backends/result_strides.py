@@ -14,6 +14,8 @@ from typing import Any
 import torch
 import torch.fx
 
+from ..graph.observer import memory_of
+
 _Node = torch.fx.Node
 #: The sizes and strides of each result that is a tensor; None for those that may lie as they do.
 Layouts = list[tuple[tuple[int, ...], tuple[int, ...]] | None]
@@ -99,6 +101,4 @@ def _maker(node: _Node) -> _Node | None:
 def _memory(node: _Node) -> int | None:
     """Identifies the memory of a tensor."""
     value = _value(node)
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
-        return None
-    return value.untyped_storage()._cdata
+    return memory_of(value) if isinstance(value, torch.Tensor) else None

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from .metadata import memory_of_all
 from .recording import Recording
 
 _Graph = Callable[..., Any]
@@ -22,13 +21,10 @@ _Graph = Callable[..., Any]
 def uncounted_inputs(recording: Recording) -> tuple[int, ...]:
     """Positions, among what the finished graph is called with, of the inputs that are written to,
     but by nothing that counts."""
-    quiet = [one for one in recording.writers if one.uncounted]
-    if not quiet:
+    written = set[int]().union(*[one.written for one in recording.writers if one.uncounted])
+    if not written:
         return ()
-    written = memory_of_all([example for one in quiet for example in one.writes])
-    for one in recording.writers:
-        if not one.uncounted:
-            written -= one.written
+    written -= set[int]().union(*[one.written for one in recording.writers if not one.uncounted])
     inputs = enumerate(recording.placeholders)
     return tuple(recording.arguments_among({i for i, one in inputs if id(one.example) in written}))
 
